@@ -1,0 +1,48 @@
+"""The errors users meet; every one is also a standard Python error.
+
+A message names the argument or column, says what was expected and what was
+got, and what to try. Numerical trouble inside loops is a `dbrm.status.Status`,
+never an exception.
+"""
+
+__all__ = [
+    "DBRMError",
+    "DBRMWarning",
+    "FeatureSyntaxError",
+    "InvalidDataError",
+    "InvalidSettingError",
+    "NotFittedYetError",
+    "UnknownNameError",
+]
+
+
+class DBRMError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+
+class InvalidDataError(DBRMError, ValueError):
+    """The table, the response or the weights cannot be used as they are."""
+
+
+class InvalidSettingError(DBRMError, ValueError):
+    """A setting is outside its range or contradicts another one."""
+
+
+class UnknownNameError(DBRMError, KeyError):
+    """A name (column, transform, prior, family) is not among those known."""
+
+    def __str__(self) -> str:
+        """Return the message itself; `KeyError` would print its repr."""
+        return str(self.args[0]) if self.args else ""
+
+
+class FeatureSyntaxError(DBRMError, ValueError):
+    """A feature's text does not follow the grammar of `dbrm.parse_feature`."""
+
+
+class NotFittedYetError(DBRMError, AttributeError, ValueError):
+    """Something was asked of a model that has not been fitted."""
+
+
+class DBRMWarning(UserWarning):
+    """Something the user should know that did not stop the work."""
