@@ -1,0 +1,77 @@
+"""Gaussian log evidence of one mask from the Gram matrix of its population."""
+
+from collections import namedtuple
+
+import numba as nb
+import numpy as np
+
+from dbrm._kernels.enumeration import score_one
+
+__all__ = ["DEPENDENT", "UNDEFINED", "GaussianContext", "evaluate_gaussian", "evaluate_many"]
+
+# The values of `dbrm.status.Status`, which kernels must not import.
+PERFECT_FIT = np.uint8(11)
+DEPENDENT = np.uint8(10)
+UNDEFINED = np.uint8(14)
+
+GaussianContext = namedtuple(
+    "GaussianContext",
+    "gram cross total tolerance floor constant log_slope linear chebyshev low high work chosen",
+)
+
+
+@nb.njit(cache=True, nogil=True)
+def evaluate_gaussian(context, mask):
+    """Log evidence and status of one mask: a Cholesky factor of its rows of the Gram matrix."""
+    chosen = context.chosen
+    k = 0
+    for j in range(mask.size):
+        if mask[j]:
+            chosen[k] = j
+            k += 1
+    if context.constant[k] == -np.inf:
+        return -np.inf, UNDEFINED
+    factor = context.work
+    residual = context.total
+    for i in range(k):
+        row = chosen[i]
+        for j in range(i):
+            total = context.gram[row, chosen[j]]
+            for m in range(j):
+                total -= factor[i, m] * factor[j, m]
+            factor[i, j] = total / factor[j, j]
+        pivot = context.gram[row, row]
+        cross = context.cross[row]
+        for m in range(i):
+            pivot -= factor[i, m] * factor[i, m]
+            cross -= factor[i, m] * factor[m, mask.size]
+        if not pivot > context.tolerance * context.gram[row, row]:
+            return -np.inf, DEPENDENT
+        factor[i, i] = np.sqrt(pivot)
+        factor[i, mask.size] = cross / factor[i, i]
+        residual -= factor[i, mask.size] ** 2
+    status = np.uint8(0)
+    if not residual > context.floor:
+        residual = context.floor
+        status = PERFECT_FIT
+    value = score_one(
+        residual,
+        k,
+        context.constant,
+        context.log_slope,
+        context.linear,
+        context.chebyshev,
+        context.low,
+        context.high,
+    )
+    return value, status
+
+
+@nb.njit(cache=True, nogil=True)
+def evaluate_many(context, masks):
+    """Evaluate the rows of a boolean matrix one after the other."""
+    values = np.empty(masks.shape[0])
+    statuses = np.empty(masks.shape[0], dtype=np.uint8)
+    for row in range(masks.shape[0]):
+        values[row], statuses[row] = evaluate_gaussian(context, masks[row])
+    return values, statuses

@@ -1,0 +1,115 @@
+"""What every evidence engine offers: log p(y | model), one population at a time.
+
+An engine holds the response and everything that stays the same during a run. It
+prepares a population of columns once and then answers for many masks over it.
+It sees columns and masks, never features, priors over models or the search.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dbrm._kernels.bits import unpack_index
+from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
+from dbrm.status import Status
+
+__all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled evaluation of one mask: ``evaluate(context, mask) -> (value, status)``."""
+
+    evaluate: Any
+    context: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFit:
+    r"""One model fitted with care, for reports and predictions.
+
+    Parameters
+    ----------
+    log_evidence, log_likelihood
+        :math:`\log p(y \mid M)` and the maximised log likelihood.
+    coefficients
+        Posterior location of :math:`(\beta_0, \beta_1, \ldots)`, intercept first.
+    covariance
+        Posterior scale matrix of the coefficients, *without* the factor `dispersion`.
+    dispersion
+        Posterior location of the dispersion :math:`\phi` (:math:`\sigma^2` for a
+        Gaussian response, one where the family has none).
+    degrees_of_freedom
+        Of the t distribution of the coefficients; ``inf`` means Gaussian.
+    """
+
+    log_evidence: float
+    log_likelihood: float
+    coefficients: FloatArray
+    covariance: Matrix
+    dispersion: float
+    degrees_of_freedom: float
+    status: Status
+
+
+class AbstractPrepared(ABC):
+    """A population of columns, ready for many evaluations."""
+
+    #: Largest population whose ``2**size`` models are cheaper to enumerate than to search.
+    enumeration_limit: int
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of columns of the population."""
+
+    @abstractmethod
+    def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        """Log evidence and status of each mask (rows); ``-inf`` where there is none."""
+
+    def log_evidence_of_all(self, max_size: int) -> tuple[FloatArray, StatusArray]:
+        """Log evidence of all ``2**size`` masks; bit ``j`` of the index is column ``j``.
+
+        Masks larger than `max_size` get ``-inf`` without being evaluated.
+        """
+        masks = unpack_index(np.arange(1 << self.size), self.size)
+        values = np.full(len(masks), -np.inf)
+        statuses = np.zeros(len(masks), dtype=np.uint8)
+        allowed = masks.sum(axis=1) <= max_size
+        values[allowed], statuses[allowed] = self.log_evidence(masks[allowed])
+        return values, statuses
+
+    @abstractmethod
+    def kernel(self) -> Kernel:
+        """Return the evaluation of one mask that a compiled search can call."""
+
+
+class AbstractEngine(ABC):
+    """Log evidence of models for one response, family and coefficient prior."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows of the response."""
+
+    @abstractmethod
+    def prepare(self, columns: Matrix) -> AbstractPrepared:
+        """Do once what all masks over these columns share."""
+
+    @abstractmethod
+    def fit(self, columns: Matrix) -> ModelFit:
+        """Fit the model with exactly these columns, by the most accurate route."""
+
+    @abstractmethod
+    def project(self, columns: Matrix) -> FloatArray:
+        r"""Maximum likelihood weights :math:`(\alpha_0, \alpha)` of a projection.
+
+        Strategy 1 of the paper (Sec. 2.2): a plain fit of the family's own
+        model to the children, the outer function plays no part.
+        """
+
+    @abstractmethod
+    def residual(self) -> FloatArray:
+        """Score residual of the null model: what a new feature should correlate with."""

@@ -1,0 +1,175 @@
+r"""Jeffreys' prior, known variance, BIC and AIC for a Gaussian response.
+
+All four depend on the data through RSS only. Write :math:`p_+` for the number of
+coefficients with the intercept and :math:`n` for the number of observations.
+"""
+
+from dataclasses import dataclass
+from math import inf, lgamma, log, pi
+from typing import Literal, final
+
+import numpy as np
+
+from dbrm._typing import FloatArray, IntArray
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape, GaussianSummary
+from dbrm.evidence.score import ScoreTable, closed_form_table
+
+__all__ = ["AIC", "BIC", "Jeffreys", "KnownVariance"]
+
+Constant = Literal["paper", "unit_information", "none"]
+_CONSTANTS = ("paper", "unit_information", "none")
+
+
+def _constant_per_coefficient(constant: Constant, n: float) -> float:
+    r"""Log of what one coefficient's flat direction contributes.
+
+    The prior is improper, so this is a convention: :math:`\frac12\log 2\pi` in the
+    paper, :math:`\frac12\log(2\pi/n)` with the information of one observation
+    (BIC), zero in the published scripts.
+    """
+    if constant == "paper":
+        return 0.5 * log(2 * pi)
+    if constant == "unit_information":
+        return 0.5 * log(2 * pi / n)
+    return 0.0
+
+
+def _check_constant(owner: str, constant: str) -> None:
+    if constant not in _CONSTANTS:
+        msg = f"{owner} needs constant to be one of {', '.join(_CONSTANTS)}; got {constant!r}."
+        raise InvalidSettingError(msg)
+
+
+def _where_estimable(constant: FloatArray, sizes: IntArray, n: float) -> FloatArray:
+    """Forbid models with as many coefficients as observations: their RSS is zero."""
+    return np.where(sizes + 1 < n, constant, -inf)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Jeffreys(CoefficientPrior):
+    r"""The paper's prior (Sec. 4.2): :math:`\pi(\sigma^2)=\sigma^{-2}`, :math:`p(\beta|\sigma^2)=|J|^{1/2}`.
+
+    Determinant and :math:`\sigma^{-p_+}` cancel against the integral over
+    :math:`\beta`, which leaves
+
+    .. math:: \log p(y|M) = -\tfrac{n-p_+}{2}\log 2\pi + \log\Gamma(\tfrac n2)
+              - \tfrac n2 \log\tfrac{\mathrm{RSS}}{2} .
+
+    Parameters
+    ----------
+    constant
+        The convention for the :math:`(2\pi)^{p_+/2}`: ``"paper"`` keeps it,
+        ``"unit_information"`` divides it by :math:`n^{p_+/2}`, ``"none"`` drops it
+        (published scripts).
+    information
+        ``"beta"`` reads :math:`J` as the information on :math:`\beta`; ``"joint"`` as
+        that on :math:`(\beta,\sigma^2)`, which raises the power of RSS by one.
+    """
+
+    constant: Constant = "paper"
+    information: Literal["beta", "joint"] = "beta"
+    name = "jeffreys"
+
+    def __post_init__(self) -> None:
+        _check_constant("Jeffreys", self.constant)
+        if self.information not in ("beta", "joint"):
+            msg = f"Jeffreys needs information 'beta' or 'joint'; got {self.information!r}."
+            raise InvalidSettingError(msg)
+
+    def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
+        joint = self.information == "joint"
+        power = 0.5 * shape.n + joint
+        base = -0.5 * shape.n * log(2 * pi) + lgamma(power) - power * log(0.5 * shape.total)
+        base += 0.5 * log(0.5 * shape.n) * joint
+        constant = base + (sizes + 1) * _constant_per_coefficient(self.constant, shape.n)
+        slope = np.full(sizes.size, -power)
+        return closed_form_table(
+            _where_estimable(constant, sizes, shape.n), slope, 0.0, shape.floor
+        )
+
+    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
+        df = shape.n + 2 * (self.information == "joint")
+        return GaussianSummary(1.0, fraction * shape.total / df, df)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KnownVariance(CoefficientPrior):
+    r"""Known noise variance and Jeffreys' (flat) prior on the coefficients.
+
+    .. math:: \log p(y|M) = -\tfrac n2\log 2\pi\sigma^2 - \mathrm{RSS}/(2\sigma^2)
+              + p_+ \log k
+
+    with :math:`k` as in `Jeffreys`. ``variance=1, constant="none"`` is what the
+    published scripts of Examples 4 and 5 ran.
+    """
+
+    variance: float = 1.0
+    constant: Constant = "none"
+    name = "known_variance"
+
+    def __post_init__(self) -> None:
+        _check_constant("KnownVariance", self.constant)
+        if not 0.0 < self.variance < inf:
+            msg = f"KnownVariance needs a positive variance; got variance={self.variance!r}."
+            raise InvalidSettingError(msg)
+
+    def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
+        base = -0.5 * shape.n * log(2 * pi * self.variance)
+        constant = base + (sizes + 1) * _constant_per_coefficient(self.constant, shape.n)
+        linear = -0.5 * shape.total / self.variance
+        return closed_form_table(
+            _where_estimable(constant, sizes, shape.n), np.zeros(sizes.size), linear, shape.floor
+        )
+
+    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:  # noqa: ARG002
+        return GaussianSummary(1.0, self.variance, inf)
+
+
+def _profile_table(
+    sizes: IntArray, shape: GaussianShape, penalty_per_parameter: float
+) -> ScoreTable:
+    r"""Maximised log likelihood less a penalty for :math:`p_+ + 1` parameters."""
+    base = -0.5 * shape.n * (log(2 * pi * shape.total / shape.n) + 1.0)
+    constant = base - (sizes + 2) * penalty_per_parameter
+    slope = np.full(sizes.size, -0.5 * shape.n)
+    return closed_form_table(_where_estimable(constant, sizes, shape.n), slope, 0.0, shape.floor)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BIC(CoefficientPrior):
+    r"""Schwarz's approximation, :math:`-\mathrm{BIC}/2 = \hat\ell - \tfrac{p_+ + 1}{2}\log n`.
+
+    The noise variance counts as a parameter, as in R.
+    """
+
+    name = "bic"
+
+    def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
+        return _profile_table(sizes, shape, 0.5 * log(shape.n))
+
+    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
+        return _least_squares_summary(size, fraction, shape)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AIC(CoefficientPrior):
+    r"""Akaike's criterion, :math:`-\mathrm{AIC}/2 = \hat\ell - (p_+ + 1)`."""
+
+    name = "aic"
+
+    def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
+        return _profile_table(sizes, shape, 1.0)
+
+    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
+        return _least_squares_summary(size, fraction, shape)
+
+
+def _least_squares_summary(size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
+    """The usual t intervals: flat prior on the coefficients, n - p - 1 degrees of freedom."""
+    df = max(shape.n - size - 1, 1.0)
+    return GaussianSummary(1.0, fraction * shape.total / df, df)

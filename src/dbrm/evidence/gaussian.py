@@ -1,0 +1,275 @@
+r"""The Gaussian engine: evidence from the Gram matrix, independent of the number of rows.
+
+Columns are centred (the intercept is always in), freed of the always-in columns and
+scaled to unit length; the response likewise, to unit total sum of squares. One Gram
+matrix per population then gives the residual fraction of every mask, and a
+`ScoreTable` turns it into log evidence. Reported models are recomputed from the rows
+by Householder QR, which does not square the condition number (METHODS A1.1).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from typing import final
+
+import numpy as np
+import scipy.linalg
+
+from dbrm._kernels.enumeration import residuals_of_all, score_of_all
+from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian, evaluate_many
+from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit
+from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
+from dbrm.evidence.score import ScoreTable
+from dbrm.status import Status
+
+__all__ = ["GaussianEngine"]
+
+# A column keeps less than this share of its variance beside the others: it is one of them.
+DEPENDENCE_TOLERANCE = 1e-9
+# Residual fractions below this are rounding noise of the Gram matrix (METHODS A1.1).
+SMALLEST_FRACTION = 1e-12
+_EPSILON = np.finfo(np.float64).eps
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GaussianEngine(AbstractEngine):
+    """Exact Gaussian log evidence under one coefficient prior.
+
+    Parameters
+    ----------
+    response
+        The response, one value per row.
+    prior
+        The prior of the coefficients.
+    weights
+        Frequency weights: a weight of two is the row twice. ``None`` for ones.
+    always
+        Columns that every model contains besides the intercept.
+    offset
+        Known part of the mean.
+    """
+
+    response: Column
+    prior: CoefficientPrior
+    weights: Column | None = None
+    always: Matrix | None = None
+    offset: Column | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.response.size)
+
+    @cached_property
+    def _root(self) -> FloatArray | None:
+        return None if self.weights is None else np.sqrt(self.weights)
+
+    @cached_property
+    def _fixed(self) -> Matrix:
+        """Orthonormal basis of intercept and always-in columns, in weighted rows."""
+        ones = np.ones((self.n_rows, 1))
+        block = ones if self.always is None else np.hstack([ones, self.always])
+        if self._root is not None:
+            block = block * self._root[:, None]
+        scale = np.linalg.norm(block, axis=0)
+        q, r, _ = scipy.linalg.qr(
+            block / np.where(scale > 0, scale, 1), mode="economic", pivoting=True
+        )
+        kept = np.abs(np.diag(r)) > np.sqrt(DEPENDENCE_TOLERANCE)
+        return np.ascontiguousarray(q[:, kept])
+
+    @property
+    def n_always(self) -> int:
+        """Number of linearly independent always-in columns besides the intercept."""
+        return int(self._fixed.shape[1]) - 1
+
+    @cached_property
+    def _target(self) -> tuple[FloatArray, float, float]:
+        """Weighted response freed of the fixed columns, its TSS about the mean, and its scale.
+
+        The response is divided by its largest deviation first, so that neither huge nor
+        tiny units overflow when squared.
+        """
+        y = self.response if self.offset is None else self.response - self.offset
+        weights = np.ones_like(y) if self.weights is None else self.weights
+        centre = float(np.average(y / 2, weights=weights)) * 2
+        unit = float(np.max(np.abs(y - centre), initial=0.0, where=weights > 0))
+        if not unit > 0:
+            unit = max(float(np.max(np.abs(y), initial=0.0)) * _EPSILON, np.finfo(float).tiny)
+        centred = (y - centre) / unit
+        rows = centred if self._root is None else centred * self._root
+        total = float(rows @ rows)
+        rows = rows - self._fixed @ (self._fixed.T @ rows)
+        return rows, max(total, float(np.finfo(float).tiny)), unit
+
+    @cached_property
+    def shape(self) -> GaussianShape:
+        """Sample size, total sum of squares and residual floor of this response."""
+        _, total, unit = self._target
+        n = float(self.n_rows if self.weights is None else self.weights.sum())
+        largest = float(np.max(np.abs(self.response))) / unit
+        floor = max(SMALLEST_FRACTION, _EPSILON**2 * n * largest**2 / total)
+        with np.errstate(over="ignore"):
+            scaled = total * unit * unit
+        scaled = min(max(scaled, np.finfo(float).tiny), np.finfo(float).max)
+        return GaussianShape(n=n, total=scaled, floor=min(floor, 1.0))
+
+    def _table(self, most: int) -> ScoreTable:
+        sizes = np.arange(self.n_always, self.n_always + most + 1)
+        return self.prior.score_table(sizes, self.shape)
+
+    def _free(self, columns: Matrix) -> Matrix:
+        """Columns in weighted rows, freed of intercept and always-in columns, unit length."""
+        block = np.array(columns, dtype=np.float64, order="F")
+        block /= np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
+        if self._root is not None:
+            block *= self._root[:, None]
+        norm = np.linalg.norm(block, axis=0)
+        block -= self._fixed @ (self._fixed.T @ block)
+        # Once more: one projection leaves rounding noise of the size of the mean.
+        block -= self._fixed @ (self._fixed.T @ block)
+        left = np.linalg.norm(block, axis=0)
+        vanished = left <= np.sqrt(DEPENDENCE_TOLERANCE) * norm * 1e-3
+        block /= np.where(vanished, inf, left)
+        return block
+
+    def prepare(self, columns: Matrix) -> "GaussianPopulation":
+        block = self._free(columns)
+        rows, total, _ = self._target
+        scale = np.sqrt(total)
+        return GaussianPopulation(
+            gram=block.T @ block,
+            cross=block.T @ (rows / scale),
+            left=float(rows @ rows) / total,
+            floor=self.shape.floor,
+            table=self._table(columns.shape[1]),
+        )
+
+    def fraction(self, columns: Matrix) -> tuple[float, Status]:
+        """Residual fraction of the model with these columns, by Householder QR of the rows."""
+        rows, total, _ = self._target
+        target = rows / np.sqrt(total)
+        block = self._free(columns)
+        if columns.shape[1] == 0:
+            return float(target @ target), Status.OK
+        q, r, _ = scipy.linalg.qr(block, mode="economic", pivoting=True)
+        diagonal = np.abs(np.diag(r))
+        if diagonal.size < columns.shape[1] or not np.all(diagonal**2 > DEPENDENCE_TOLERANCE):
+            return inf, Status.RANK_DEFICIENT
+        residual = target - q @ (q.T @ target)
+        residual -= q @ (q.T @ residual)
+        return float(residual @ residual), Status.OK
+
+    def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
+        """Log evidence of one model from its rows."""
+        fraction, status = self.fraction(columns)
+        if status is not Status.OK:
+            return -inf, status
+        if fraction <= self.shape.floor:
+            fraction, status = self.shape.floor, Status.PERFECT_FIT
+        value = self._table(columns.shape[1]).value(fraction, columns.shape[1])
+        return value, status if value > -inf else Status.UNDEFINED
+
+    def fit(self, columns: Matrix) -> ModelFit:
+        value, status = self.log_evidence(columns)
+        fraction = min(max(self.fraction(columns)[0], self.shape.floor), 1.0)
+        always = np.empty((self.n_rows, 0)) if self.always is None else self.always
+        design = np.hstack([always, columns])
+        summary = self.prior.summary(design.shape[1], fraction, self.shape)
+        weights = np.ones(self.n_rows) if self.weights is None else self.weights
+        y = self.response if self.offset is None else self.response - self.offset
+        coefficients, covariance = _least_squares(design, y, weights, summary.shrinkage)
+        variance = fraction * self.shape.total / self.shape.n
+        log_likelihood = -0.5 * self.shape.n * (np.log(2 * np.pi * variance) + 1)
+        return ModelFit(
+            log_evidence=value,
+            log_likelihood=float(log_likelihood),
+            coefficients=coefficients,
+            covariance=covariance,
+            dispersion=summary.variance,
+            degrees_of_freedom=summary.degrees_of_freedom,
+            status=status,
+        )
+
+    def project(self, columns: Matrix) -> FloatArray:
+        weights = np.ones(self.n_rows) if self.weights is None else self.weights
+        y = self.response if self.offset is None else self.response - self.offset
+        return _least_squares(columns, y, weights, 1.0)[0]
+
+    def residual(self) -> FloatArray:
+        return self._target[0]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GaussianPopulation(AbstractPrepared):
+    """The Gram matrix of one population and the score of its prior."""
+
+    gram: Matrix
+    cross: FloatArray
+    left: float
+    floor: float
+    table: ScoreTable
+    enumeration_limit = 20
+
+    @property
+    def size(self) -> int:
+        return int(self.cross.size)
+
+    @cached_property
+    def _context(self) -> GaussianContext:
+        size = self.size
+        return GaussianContext(
+            self.gram,
+            self.cross,
+            self.left,
+            DEPENDENCE_TOLERANCE,
+            self.floor,
+            *self.table.arguments,
+            np.empty((size, size + 1)),
+            np.empty(size, dtype=np.int64),
+        )
+
+    def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        values, statuses = evaluate_many(self._context, np.ascontiguousarray(masks))
+        return values, statuses
+
+    def log_evidence_of_all(self, max_size: int) -> tuple[FloatArray, StatusArray]:
+        fractions = residuals_of_all(
+            self.gram, self.cross, self.left, max_size, DEPENDENCE_TOLERANCE
+        )
+        values = score_of_all(fractions, self.floor, *self.table.arguments)
+        statuses = np.zeros(values.size, dtype=np.uint8)
+        statuses[fractions <= self.floor] = Status.PERFECT_FIT
+        statuses[values == -inf] = Status.UNDEFINED
+        statuses[np.isnan(fractions)] = Status.RANK_DEFICIENT
+        return values, statuses
+
+    def kernel(self) -> Kernel:
+        return Kernel(evaluate_gaussian, self._context)
+
+
+def _least_squares(
+    columns: Matrix, response: Column, weights: Column, shrinkage: float
+) -> tuple[FloatArray, Matrix]:
+    r"""Weighted least squares with intercept, shrunk towards the mean.
+
+    Returns the coefficients, intercept first, and the scale matrix of
+    :math:`(\beta_0, \beta)` implied by :math:`\bar\mu \sim 1/n` and
+    :math:`\beta \sim s (X_c' X_c)^{-1}`.
+    """
+    n = weights.sum()
+    means = weights @ columns / n
+    mean = float(weights @ response / n)
+    centred = (columns - means) * np.sqrt(weights)[:, None]
+    scale = np.maximum(np.linalg.norm(centred, axis=0), np.finfo(float).tiny)
+    left, values, right = np.linalg.svd(centred / scale, full_matrices=False)
+    kept = values > _EPSILON * max(centred.shape) * values.max(initial=0.0)
+    inverse = (right[kept].T / values[kept]) / scale[:, None]
+    slopes = shrinkage * inverse @ (left[:, kept].T @ ((response - mean) * np.sqrt(weights)))
+    covariance = np.empty((slopes.size + 1, slopes.size + 1))
+    covariance[1:, 1:] = shrinkage * inverse @ inverse.T
+    covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
+    covariance[0, 0] = 1.0 / n + means @ covariance[1:, 1:] @ means
+    return np.concatenate([[mean - means @ slopes], slopes]), covariance
