@@ -1,0 +1,184 @@
+"""One raw column, of whatever type, becomes numbers or the codes of its levels.
+
+This is where the types of pandas, polars, pyarrow and NumPy end. A raw column may
+still hold missing and infinite values; what to do about them is decided later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from typing import Any, Literal, NoReturn, final
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import Mask
+from dbrm.data.wording import quote
+from dbrm.errors import InvalidDataError
+
+__all__ = ["Kind", "NotNumericError", "RawColumn", "read_column", "spell_level"]
+
+Kind = Literal["numeric", "boolean", "categorical"]
+
+
+class NotNumericError(InvalidDataError, TypeError):
+    """An entry is of a type that cannot become a number; scikit-learn wants a `TypeError`."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RawColumn:
+    """A column as it was read.
+
+    Parameters
+    ----------
+    name
+        The user's name for it.
+    kind
+        ``"numeric"``, ``"boolean"`` or ``"categorical"``.
+    values
+        Numbers, NaN where missing; for a categorical column the positions in
+        `levels`, -1 where missing.
+    levels
+        The levels that occur, in order.
+    """
+
+    name: str
+    kind: Kind
+    values: npt.NDArray[Any]
+    levels: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> Mask:
+        """Rows without a value."""
+        if self.kind == "categorical":
+            return np.asarray(self.values < 0)
+        if self.values.dtype.kind == "f":
+            return np.asarray(np.isnan(self.values))
+        return np.zeros(self.values.shape, dtype=np.bool_)
+
+
+def read_column(name: str, content: Any) -> RawColumn:
+    """Read a narwhals series or a one-dimensional NumPy array."""
+    return (
+        _read_series(name, content)
+        if isinstance(content, nw.Series)
+        else _read_array(name, content)
+    )
+
+
+def spell_level(level: object) -> str:
+    """Write a level as text; ``2``, ``2.0`` and NumPy's ``2`` are all ``"2"``."""
+    if isinstance(level, float | np.floating) and float(level).is_integer():
+        return str(int(level))
+    return str(level)
+
+
+def _read_series(name: str, series: nw.Series[Any]) -> RawColumn:
+    dtype = series.dtype
+    if dtype in (nw.Decimal, nw.Int128, nw.UInt128):
+        return RawColumn(name, "numeric", series.cast(nw.Float64).to_numpy())
+    if dtype == nw.Boolean:
+        return RawColumn(name, "boolean", series.cast(nw.Float64).to_numpy())
+    if dtype in (nw.Categorical, nw.Enum):
+        return _encode(name, series.to_list(), series.cat.get_categories().to_list())
+    if dtype == nw.String:
+        return _encode_text(name, series.to_list())
+    if dtype.is_temporal():
+        _refuse_time(name, str(dtype))
+    if dtype.is_nested() or dtype == nw.Binary:
+        msg = f"Column {name!r} is of type {dtype}; expected numbers, booleans, text or categories."
+        raise NotNumericError(msg)
+    return _read_array(name, series.to_numpy())
+
+
+def _read_array(name: str, array: npt.NDArray[Any]) -> RawColumn:
+    match array.dtype.kind:
+        case "b":
+            return RawColumn(name, "boolean", array)
+        case "i" | "u" | "f":
+            return RawColumn(name, "numeric", array)
+        case "c":
+            _refuse_complex(name)
+        case "U" | "T":
+            return _encode_text(name, array.tolist())
+        case "M" | "m":
+            _refuse_time(name, str(array.dtype))
+        case "O":
+            return _read_objects(name, array.tolist())
+    msg = f"Column {name!r} is of type {array.dtype}; expected numbers, booleans or text."
+    raise NotNumericError(msg)
+
+
+def _read_objects(name: str, entries: list[Any]) -> RawColumn:
+    present = [entry for entry in entries if not _is_missing(entry)]
+    if present and all(isinstance(entry, str) for entry in present):
+        return _encode_text(name, entries)
+    are_booleans = bool(present) and all(isinstance(entry, bool | np.bool_) for entry in present)
+    numbers = [np.nan if _is_missing(entry) else _to_number(name, entry) for entry in entries]
+    return RawColumn(
+        name, "boolean" if are_booleans else "numeric", np.array(numbers, dtype=np.float64)
+    )
+
+
+def _to_number(name: str, entry: Any) -> float:
+    if isinstance(entry, str):
+        msg = (
+            f"Column {name!r} mixes text such as {entry!r} with other values. Make it all numbers "
+            "(pandas.to_numeric) or all text."
+        )
+        raise InvalidDataError(msg)
+    if isinstance(entry, complex | np.complexfloating):
+        _refuse_complex(name)
+    if isinstance(entry, date | time | timedelta):
+        _refuse_time(name, type(entry).__name__)
+    try:
+        return float(entry)
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"Column {name!r} has an entry that is not a number: {error}."
+        raise NotNumericError(msg) from error
+
+
+def _is_missing(entry: Any) -> bool:
+    # pandas.NA, known by its type's name: pandas is not imported here.
+    return (
+        entry is None
+        or (isinstance(entry, float | np.floating) and bool(np.isnan(entry)))
+        or type(entry).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _encode_text(name: str, entries: list[Any]) -> RawColumn:
+    return _encode(name, entries, sorted({entry for entry in entries if isinstance(entry, str)}))
+
+
+def _encode(name: str, entries: Sequence[Any], categories: Sequence[Any]) -> RawColumn:
+    """Number the entries by their category, leaving out categories that do not occur."""
+    spelled = [spell_level(category) for category in categories]
+    if len(set(spelled)) < len(spelled):
+        msg = f"Column {name!r} has categories that read the same as text: {quote(spelled)}."
+        raise InvalidDataError(msg)
+    code_of = {category: code for code, category in enumerate(categories)}
+    codes = np.fromiter((code_of.get(entry, -1) for entry in entries), np.int64, len(entries))
+    occurs = np.bincount(codes[codes >= 0], minlength=len(spelled)) > 0
+    # One more entry at the end, so that code -1 stays -1.
+    renumbered = np.append(np.cumsum(occurs) - 1, -1)
+    levels = tuple(level for level, found in zip(spelled, occurs, strict=True) if found)
+    return RawColumn(name, "categorical", renumbered[codes], levels)
+
+
+def _refuse_complex(name: str) -> NoReturn:
+    msg = (
+        f"Complex data not supported: column {name!r} has complex numbers. "
+        "Use the real and imaginary parts, or modulus and angle, as columns."
+    )
+    raise InvalidDataError(msg)
+
+
+def _refuse_time(name: str, dtype: str) -> NoReturn:
+    msg = (
+        f"Column {name!r} holds dates or times ({dtype}), which have no natural zero or unit. "
+        "Turn it into numbers first, for example days since a date or the month."
+    )
+    raise InvalidDataError(msg)

@@ -1,0 +1,194 @@
+"""The recipe that turns a user's table into a `Table`, replayed on every later one.
+
+A recipe is plain data: rules per input column, names and constants. It never looks at
+training data; making one from them is `dbrm.data.learning`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dbrm._typing import Matrix, TableLike
+from dbrm.data.columns import RawColumn, read_column
+from dbrm.data.finite import refuse_infinite, refuse_missing
+from dbrm.data.intake import RawTable, read_table
+from dbrm.data.rules import ColumnRule, Missing
+from dbrm.data.scaling import Scale, standardise
+from dbrm.data.table import Table
+from dbrm.data.wording import quote, suggest
+from dbrm.errors import DBRMWarning, InvalidDataError
+
+__all__ = ["Recipe", "assemble", "finish"]
+
+FORMAT = 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a user's table becomes a `Table`; made by `dbrm.data.learn_recipe`.
+
+    Parameters
+    ----------
+    columns
+        One rule per input column, in the order of the training table.
+    names
+        Columns of the resulting table.
+    dropped
+        Pairs of a column left out of the table and the reason.
+    missing, scale
+        The settings it was learned with.
+    means, sds
+        Per name, what is subtracted and divided by; empty without scaling.
+    named
+        Whether the training table had names of its own.
+    """
+
+    columns: tuple[ColumnRule, ...]
+    names: tuple[str, ...]
+    dropped: tuple[tuple[str, str], ...] = ()
+    missing: Missing = "error"
+    scale: Scale = None
+    means: tuple[float, ...] = ()
+    sds: tuple[float, ...] = ()
+    named: bool = True
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the input columns, in the order of the training table."""
+        return tuple(rule.name for rule in self.columns)
+
+    def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
+        """Make a table from new data exactly as from the training data.
+
+        Parameters
+        ----------
+        X
+            New rows. Columns of a data frame or mapping are found by name, in any
+            order, and others are ignored; those of an array by position.
+        caller
+            Who is asking, for the message when the number of columns is wrong.
+        """
+        raw = read_table(X)
+        kept = set(self.names)
+        needed = [j for j, rule in enumerate(self.columns) if kept.intersection(rule.outputs)]
+        rules = [self.columns[j] for j in needed]
+        columns = [
+            rule.conform(read_column(rule.name, raw.contents[position]))
+            for rule, position in zip(rules, self._locate(raw, needed, caller), strict=True)
+        ]
+        refuse_infinite(columns)
+        if self.missing == "error":
+            refuse_missing(columns, advice="Remove these rows, or train with missing='indicator'.")
+        else:
+            _warn_filled(rules, columns)
+        values = assemble(rules, columns, self.names, raw.n_rows)
+        return finish(values, self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON types; floats survive `json` exactly."""
+        return {
+            "format": FORMAT,
+            "columns": [
+                {
+                    "name": rule.name,
+                    "kind": rule.kind,
+                    "levels": list(rule.levels),
+                    "fill": rule.fill,
+                    "indicator": rule.indicator,
+                }
+                for rule in self.columns
+            ],
+            "names": list(self.names),
+            "dropped": [list(pair) for pair in self.dropped],
+            "missing": self.missing,
+            "scale": self.scale,
+            "means": list(self.means),
+            "sds": list(self.sds),
+            "named": self.named,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Recipe:
+        """Rebuild a recipe from the result of `to_dict`."""
+        if content.get("format") != FORMAT:
+            msg = f"Not a recipe of format {FORMAT}; got format {content.get('format')!r}."
+            raise InvalidDataError(msg)
+        try:
+            return cls(
+                columns=tuple(
+                    ColumnRule(**{**rule, "levels": tuple(rule["levels"])})
+                    for rule in content["columns"]
+                ),
+                names=tuple(content["names"]),
+                dropped=tuple((name, reason) for name, reason in content["dropped"]),
+                missing=content["missing"],
+                scale=content["scale"],
+                means=tuple(content["means"]),
+                sds=tuple(content["sds"]),
+                named=content["named"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            msg = f"Not a recipe written by Recipe.to_dict: {error!r}."
+            raise InvalidDataError(msg) from error
+
+    def _locate(self, raw: RawTable, needed: Sequence[int], caller: str) -> Sequence[int]:
+        """Find where in `raw` the needed input columns are."""
+        position = {name: index for index, name in enumerate(raw.names)}
+        absent = [name for j in needed if (name := self.columns[j].name) not in position]
+        if raw.named and not absent:
+            return [position[self.columns[j].name] for j in needed]
+        if raw.named and self.named:
+            wanted = ", ".join(f"{name!r}{suggest(name, raw.names)}" for name in absent[:5])
+            more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
+            msg = (
+                f"X lacks columns of the training data: {wanted}{more}. It has {quote(raw.names)}."
+            )
+            raise InvalidDataError(msg)
+        if len(raw.names) != len(self.columns):
+            msg = (
+                f"X has {len(raw.names)} features, but {caller} is expecting "
+                f"{len(self.columns)} features as input."
+            )
+            raise InvalidDataError(msg)
+        return needed
+
+
+def assemble(
+    rules: Iterable[ColumnRule], columns: Iterable[RawColumn], names: Sequence[str], n_rows: int
+) -> Matrix:
+    """Write the columns called `names` into one new Fortran-ordered matrix."""
+    position = {name: index for index, name in enumerate(names)}
+    values = np.empty((n_rows, len(names)), order="F")
+    for rule, column in zip(rules, columns, strict=True):
+        for name, content in rule.expand(column):
+            if name in position:
+                values[:, position[name]] = content
+    return values
+
+
+def finish(values: Matrix, recipe: Recipe) -> Table:
+    """Scale in place as the recipe says, freeze, and name the columns."""
+    if recipe.scale is not None:
+        standardise(values, recipe.names, recipe.means, recipe.sds)
+    values.flags.writeable = False
+    return Table(recipe.names, values)
+
+
+def _warn_filled(rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> None:
+    filled = [
+        rule.name
+        for rule, column in zip(rules, columns, strict=True)
+        if not rule.indicator and column.missing.any()
+    ]
+    if filled:
+        msg = (
+            f"Missing values in columns that had none in training: {quote(filled)}. "
+            "They are filled with the training median (or reference level), unmarked."
+        )
+        warnings.warn(msg, DBRMWarning, stacklevel=3)

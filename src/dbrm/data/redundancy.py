@@ -1,0 +1,81 @@
+r"""Find columns that say nothing new beside an intercept: constants and affine copies.
+
+It sees a matrix of finite numbers and no names. Two columns are copies when their
+correlation is :math:`\pm 1` within `TOLERANCE`.
+"""
+
+import numpy as np
+
+from dbrm._typing import Column, Matrix
+
+__all__ = ["find_redundant"]
+
+# On 1 - |correlation|.
+TOLERANCE = 1e-12
+# Copies within `TOLERANCE` have sketches that differ by N(0, 2 * TOLERANCE) at most;
+# this is seven standard deviations.
+SKETCH_TOLERANCE = 1e-5
+
+
+def find_redundant(values: Matrix) -> dict[int, int | None]:
+    r"""Map every redundant column to the earlier column it copies, or to None if constant.
+
+    Each column is centred, scaled to unit length and reduced to one number, its
+    product with a fixed vector of standard normal weights, up to sign. Copies have
+    equal numbers, so only neighbours in sorted order are compared in full: the
+    work is :math:`O(n p + p \log p)`.
+    """
+    # A hash function, not randomness: the weights are the same in every run.
+    weights = np.random.default_rng(20180606).standard_normal(values.shape[0])
+    redundant: dict[int, int | None] = {}
+    sketches: list[tuple[float, int]] = []
+    for index, column in enumerate(values.T):
+        unit = _to_unit(column)
+        if unit is None:
+            redundant[index] = None
+        else:
+            sketches.append((abs(float(weights @ unit)), index))
+    for group in _group_copies(values, sorted(sketches)):
+        first = min(group)
+        redundant.update({index: first for index in group if index != first})
+    return redundant
+
+
+def _group_copies(values: Matrix, sketches: list[tuple[float, int]]) -> list[list[int]]:
+    groups: list[list[int]] = []
+    # Groups whose first member's sketch is still within reach.
+    near: list[tuple[float, list[int]]] = []
+    for sketch, index in sketches:
+        near = [entry for entry in near if sketch - entry[0] <= SKETCH_TOLERANCE]
+        for _, group in near:
+            if _are_copies(values[:, group[0]], values[:, index]):
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+            near.append((sketch, groups[-1]))
+    return groups
+
+
+def _are_copies(first: Column, second: Column) -> bool:
+    a, b = _to_unit(first), _to_unit(second)
+    if a is None or b is None:
+        return False
+    # |a -+ b|^2 = 2 (1 - |correlation|), without the cancellation of the right-hand side.
+    difference = a - np.copysign(1.0, a @ b) * b
+    return float(difference @ difference) <= 2.0 * TOLERANCE
+
+
+def _to_unit(column: Column) -> Column | None:
+    """Centre a column and scale it to unit length; None if it is constant."""
+    low, high = float(column.min()), float(column.max())
+    if low == high:
+        return None
+    # Scaled first, so that squares of numbers such as 1e300 or 1e-300 are harmless.
+    unit = column / max(abs(low), abs(high))
+    unit -= unit.mean()
+    length = float(np.sqrt(unit @ unit))
+    if length == 0.0:
+        return None
+    unit /= length
+    return unit

@@ -1,0 +1,121 @@
+"""The response and everything else that has one value per row.
+
+Weights, offsets, numbers of trials and exposures are read like the response. What a
+family allows (counts, positive values, 0/1) is the family's business, not checked here.
+"""
+
+import warnings
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from dbrm._typing import Column
+from dbrm.data.columns import RawColumn, read_column
+from dbrm.data.finite import refuse_infinite, refuse_missing
+from dbrm.data.intake import refuse_sparse, to_array
+from dbrm.data.wording import name_rows, quote
+from dbrm.errors import InvalidDataError
+
+__all__ = ["check_response", "check_vector", "check_weights"]
+
+
+def check_response(y: Any, n_rows: int, name: str = "y") -> Column:
+    """Read the response: one finite number per row of the table.
+
+    Booleans become 0 and 1. A column vector is flattened with scikit-learn's
+    warning.
+
+    Parameters
+    ----------
+    y
+        List, NumPy array, or pandas / polars / pyarrow series.
+    n_rows
+        Number of rows of the table it belongs to.
+    name
+        What messages call it.
+    """
+    if y is None:
+        msg = f"dbrm requires {name} to be passed, but the target {name} is None."
+        raise InvalidDataError(msg)
+    return _read(y, n_rows, name)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Column:
+    """Read observation weights; None stands for ones, a number for that weight in every row."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = check_vector(sample_weight, n_rows, name="sample_weight")
+    negative = weights < 0
+    if negative.any():
+        msg = (
+            f"sample_weight must not be negative; got {weights[negative][0]!s} "
+            f"at {name_rows(negative)} (rows count from 0)."
+        )
+        raise InvalidDataError(msg)
+    if not weights.any():
+        msg = "sample_weight must not be zero everywhere: no row would count."
+        raise InvalidDataError(msg)
+    return weights
+
+
+def check_vector(value: Any, n_rows: int, *, name: str) -> Column:
+    """Read an offset, numbers of trials or exposures; a single number is repeated."""
+    if value is not None and np.ndim(_unwrap(value)) == 0:
+        value = [value] * n_rows
+    if value is None:
+        msg = f"{name} must be a number, or one number per row; got None."
+        raise InvalidDataError(msg)
+    return _read(value, n_rows, name)
+
+
+def _read(value: Any, n_rows: int, name: str) -> Column:
+    refuse_sparse(value, name)
+    content = _one_dimensional(_unwrap(value), name)
+    if len(content) != n_rows:
+        msg = (
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
+            f"{name} has {len(content)} values."
+        )
+        raise InvalidDataError(msg)
+    column = read_column(name, content)
+    if column.kind == "categorical":
+        _refuse_text(column)
+    refuse_missing([column], owner=name, advice="Remove these rows.")
+    refuse_infinite([column], owner=name)
+    return np.array(column.values, dtype=np.float64, order="C")
+
+
+def _unwrap(value: Any) -> Any:
+    """Return a narwhals series, or an array of any dimension."""
+    native = nw.from_native(value, pass_through=True, allow_series=True)
+    if isinstance(native, nw.Series):
+        return native
+    if isinstance(native, nw.DataFrame):
+        return native.to_numpy()
+    return to_array(value)
+
+
+def _one_dimensional(content: Any, name: str) -> Any:
+    shape = content.shape
+    if len(shape) == 1:
+        return content
+    if len(shape) == 2 and shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        msg = (
+            f"A column-vector {name} was passed when a 1d array was expected. "
+            f"Please change the shape of {name} to (n_samples,), for example using ravel()."
+        )
+        warnings.warn(msg, DataConversionWarning, stacklevel=5)
+        return content[:, 0]
+    msg = f"{name} should be a 1d array, got an array of shape {shape} instead."
+    raise InvalidDataError(msg)
+
+
+def _refuse_text(column: RawColumn) -> None:
+    msg = (
+        f"{column.name} holds text or categories ({quote(column.levels, limit=5)}) where numbers "
+        "are needed. To model classes use DBRMClassifier; otherwise convert it to numbers."
+    )
+    raise InvalidDataError(msg)
