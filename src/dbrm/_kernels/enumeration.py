@@ -17,6 +17,7 @@ import numba as nb
 import numpy as np
 
 from dbrm._kernels.bits import lowest_bit, popcount
+from dbrm._kernels.piecewise import piecewise_one
 
 __all__ = ["inclusion_of_all", "prior_of_all", "residuals_of_all", "score_of_all", "score_one"]
 
@@ -68,31 +69,49 @@ def residuals_of_all(gram, cross, total, max_size, tolerance):
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def score_one(fraction, row, constant, log_slope, linear, chebyshev, low, high):
-    r"""Log evidence from the residual fraction :math:`f = 1 - R^2` and the model size.
+def score_one(
+    fraction,
+    row,
+    constant,
+    log_slope,
+    complement_slope,
+    shift,
+    linear,
+    ceiling,
+    pieces,
+    scale,
+    inverse_width,
+):
+    """Log evidence from the residual fraction and the model size.
 
-    .. math:: c_p + a_p \log f + b f + \sum_k h_{pk} T_k(t(-\log f)),
-
-    the common form of every Gaussian coefficient prior (`dbrm.evidence.score`).
+    The common form of every tabulated Gaussian coefficient prior; the formula is that
+    of `dbrm.evidence.score.ScoreTable`.
     """
-    log_fraction = np.log(fraction)
-    value = constant[row] + log_slope[row] * log_fraction + linear * fraction
-    degree = chebyshev.shape[1]
-    if degree > 0:
-        x = (2.0 * (-log_fraction) - (high + low)) / (high - low)
-        x = min(1.0, max(-1.0, x))
-        b1 = 0.0
-        b2 = 0.0
-        for k in range(degree - 1, 0, -1):
-            b0 = 2.0 * x * b1 - b2 + chebyshev[row, k]
-            b2 = b1
-            b1 = b0
-        value += x * b1 - b2 + chebyshev[row, 0]
+    fraction = min(fraction, ceiling[row])
+    value = constant[row] + linear * fraction
+    if pieces.shape[1] > 0:
+        argument = np.log((fraction + scale * (1.0 - fraction)) / fraction)
+        return value + piecewise_one(argument, row, pieces, inverse_width)
+    value += log_slope[row] * np.log(fraction + shift)
+    if complement_slope[row] != 0.0:
+        value += complement_slope[row] * np.log(1.0 - fraction)
     return value
 
 
 @nb.njit(cache=True, nogil=True)
-def score_of_all(residuals, floor, constant, log_slope, linear, chebyshev, low, high):
+def score_of_all(
+    residuals,
+    floor,
+    constant,
+    log_slope,
+    complement_slope,
+    shift,
+    linear,
+    ceiling,
+    pieces,
+    scale,
+    inverse_width,
+):
     """Log evidence of every subset from its residual fraction; impossible ones get ``-inf``.
 
     Residual fractions below ``floor`` are raised to it (perfect fits).
@@ -104,8 +123,19 @@ def score_of_all(residuals, floor, constant, log_slope, linear, chebyshev, low, 
         if not fraction < np.inf or constant[row] == -np.inf:
             values[subset] = -np.inf
             continue
-        fraction = max(fraction, floor)
-        values[subset] = score_one(fraction, row, constant, log_slope, linear, chebyshev, low, high)
+        values[subset] = score_one(
+            max(fraction, floor),
+            row,
+            constant,
+            log_slope,
+            complement_slope,
+            shift,
+            linear,
+            ceiling,
+            pieces,
+            scale,
+            inverse_width,
+        )
     return values
 
 

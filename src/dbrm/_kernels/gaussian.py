@@ -16,7 +16,8 @@ UNDEFINED = np.uint8(14)
 
 GaussianContext = namedtuple(
     "GaussianContext",
-    "gram cross total tolerance floor constant log_slope linear chebyshev low high work chosen",
+    "gram cross total tolerance floor constant log_slope complement_slope shift linear ceiling "
+    "pieces scale inverse_width work chosen",
 )
 
 
@@ -59,10 +60,13 @@ def evaluate_gaussian(context, mask):
         k,
         context.constant,
         context.log_slope,
+        context.complement_slope,
+        context.shift,
         context.linear,
-        context.chebyshev,
-        context.low,
-        context.high,
+        context.ceiling,
+        context.pieces,
+        context.scale,
+        context.inverse_width,
     )
     return value, status
 

@@ -6,13 +6,21 @@ from dbrm.evidence.coefficient_priors.base import (
     GaussianSummary,
 )
 from dbrm.evidence.coefficient_priors.classical import AIC, BIC, Jeffreys, KnownVariance
+from dbrm.evidence.coefficient_priors.fixed_g import EBLocal, GPrior
+from dbrm.evidence.coefficient_priors.radial import Normal, NormalLogGamma, Radial, RadialPrior
 
 __all__ = [
     "AIC",
     "BIC",
     "CoefficientPrior",
+    "EBLocal",
+    "GPrior",
     "GaussianShape",
     "GaussianSummary",
     "Jeffreys",
     "KnownVariance",
+    "Normal",
+    "NormalLogGamma",
+    "Radial",
+    "RadialPrior",
 ]

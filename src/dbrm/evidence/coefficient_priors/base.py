@@ -6,12 +6,21 @@ never sees columns or rows.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import inf, lgamma, log, pi
 from typing import final
 
-from dbrm._typing import IntArray
-from dbrm.evidence.score import ScoreTable
+import numpy as np
 
-__all__ = ["CoefficientPrior", "GaussianShape", "GaussianSummary"]
+from dbrm._typing import FloatArray, IntArray
+from dbrm.evidence.score import GlmTable, ScoreTable
+
+__all__ = [
+    "CoefficientPrior",
+    "GaussianShape",
+    "GaussianSummary",
+    "log_evidence_of_null",
+    "where_estimable",
+]
 
 
 @final
@@ -62,3 +71,31 @@ class CoefficientPrior(ABC):
     @abstractmethod
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
         """Posterior of one Gaussian model with residual fraction `fraction`."""
+
+    @abstractmethod
+    def glm_table(self, sizes: IntArray, n: float) -> GlmTable:
+        """Log evidence of generalised linear models of these sizes with `n` observations.
+
+        For families whose dispersion is known, or profiled in every model alike. Raises
+        `InvalidSettingError` where the prior has no meaning outside the Gaussian family
+        or is no function of likelihood and Wald statistic (`RadialPrior`).
+        """
+
+
+def where_estimable(constant: FloatArray, sizes: IntArray, n: float) -> FloatArray:
+    """Forbid models with as many coefficients as observations: their RSS is zero."""
+    return np.where(sizes + 1 < n, constant, -inf)
+
+
+def log_evidence_of_null(shape: GaussianShape) -> float:
+    r"""Evidence of the intercept alone under a flat intercept and :math:`\sigma^{-2}`.
+
+    .. math:: \log p(y|M_0) = -\tfrac{n-1}{2}\log 2\pi - \tfrac12\log n
+        + \log\Gamma(\tfrac{n-1}{2}) - \tfrac{n-1}{2}\log\tfrac{\mathrm{TSS}}{2},
+
+    the constant that all g-priors share (METHODS A1.2). Minus infinity for one row.
+    """
+    half = 0.5 * (shape.n - 1)
+    if half <= 0:
+        return -inf
+    return -half * log(2 * pi) - 0.5 * log(shape.n) + lgamma(half) - half * log(0.5 * shape.total)

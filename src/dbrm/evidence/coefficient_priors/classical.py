@@ -1,7 +1,8 @@
-r"""Jeffreys' prior, known variance, BIC and AIC for a Gaussian response.
+r"""Jeffreys' prior, known variance, BIC and AIC.
 
-All four depend on the data through RSS only. Write :math:`p_+` for the number of
-coefficients with the intercept and :math:`n` for the number of observations.
+All four depend on the data through RSS only, or through the maximised likelihood of a
+generalised linear model. Write :math:`p_+` for the number of coefficients with the
+intercept and :math:`n` for the number of observations.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,13 @@ import numpy as np
 
 from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape, GaussianSummary
-from dbrm.evidence.score import ScoreTable, closed_form_table
+from dbrm.evidence.coefficient_priors.base import (
+    CoefficientPrior,
+    GaussianShape,
+    GaussianSummary,
+    where_estimable,
+)
+from dbrm.evidence.score import GlmTable, ScoreTable, closed_form_table, glm_closed_form
 
 __all__ = ["AIC", "BIC", "Jeffreys", "KnownVariance"]
 
@@ -21,18 +27,15 @@ Constant = Literal["paper", "unit_information", "none"]
 _CONSTANTS = ("paper", "unit_information", "none")
 
 
-def _constant_per_coefficient(constant: Constant, n: float) -> float:
-    r"""Log of what one coefficient's flat direction contributes.
+def _constant_of(sizes: IntArray, constant: Constant, n: float) -> FloatArray:
+    r"""Log of what the flat directions contribute, the intercept's among them.
 
-    The prior is improper, so this is a convention: :math:`\frac12\log 2\pi` in the
-    paper, :math:`\frac12\log(2\pi/n)` with the information of one observation
-    (BIC), zero in the published scripts.
+    The prior is improper, so this is a convention: :math:`\frac12\log 2\pi` for each
+    coefficient in the paper, :math:`\frac12\log(2\pi/n)` with the information of one
+    observation (BIC), zero in the published scripts.
     """
-    if constant == "paper":
-        return 0.5 * log(2 * pi)
-    if constant == "unit_information":
-        return 0.5 * log(2 * pi / n)
-    return 0.0
+    each = {"paper": log(2 * pi), "unit_information": log(2 * pi / n), "none": 0.0}[constant]
+    return 0.5 * each * (sizes + 1.0).astype(np.float64)
 
 
 def _check_constant(owner: str, constant: str) -> None:
@@ -41,18 +44,13 @@ def _check_constant(owner: str, constant: str) -> None:
         raise InvalidSettingError(msg)
 
 
-def _where_estimable(constant: FloatArray, sizes: IntArray, n: float) -> FloatArray:
-    """Forbid models with as many coefficients as observations: their RSS is zero."""
-    return np.where(sizes + 1 < n, constant, -inf)
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Jeffreys(CoefficientPrior):
-    r"""The paper's prior (Sec. 4.2): :math:`\pi(\sigma^2)=\sigma^{-2}`, :math:`p(\beta|\sigma^2)=|J|^{1/2}`.
+    r"""The paper's prior (Sec. 4.2), Jeffreys' rule for the coefficients.
 
-    Determinant and :math:`\sigma^{-p_+}` cancel against the integral over
-    :math:`\beta`, which leaves
+    :math:`\pi(\sigma^2)=\sigma^{-2}` and :math:`p(\beta|\sigma^2)=|J|^{1/2}`. Determinant
+    and :math:`\sigma^{-p_+}` cancel against the integral over :math:`\beta`, which leaves
 
     .. math:: \log p(y|M) = -\tfrac{n-p_+}{2}\log 2\pi + \log\Gamma(\tfrac n2)
               - \tfrac n2 \log\tfrac{\mathrm{RSS}}{2} .
@@ -65,7 +63,13 @@ class Jeffreys(CoefficientPrior):
         (published scripts).
     information
         ``"beta"`` reads :math:`J` as the information on :math:`\beta`; ``"joint"`` as
-        that on :math:`(\beta,\sigma^2)`, which raises the power of RSS by one.
+        that on :math:`(\beta,\sigma^2)`, which raises the power of RSS by one. Plays no
+        part in generalised linear models.
+
+    Notes
+    -----
+    For a generalised linear model with known dispersion Laplace's method gives
+    :math:`(2\pi)^{p_+/2} e^{\hat\ell}` whatever the columns (METHODS A2.1).
     """
 
     constant: Constant = "paper"
@@ -83,15 +87,16 @@ class Jeffreys(CoefficientPrior):
         power = 0.5 * shape.n + joint
         base = -0.5 * shape.n * log(2 * pi) + lgamma(power) - power * log(0.5 * shape.total)
         base += 0.5 * log(0.5 * shape.n) * joint
-        constant = base + (sizes + 1) * _constant_per_coefficient(self.constant, shape.n)
+        constant = base + _constant_of(sizes, self.constant, shape.n)
         slope = np.full(sizes.size, -power)
-        return closed_form_table(
-            _where_estimable(constant, sizes, shape.n), slope, 0.0, shape.floor
-        )
+        return closed_form_table(where_estimable(constant, sizes, shape.n), slope)
 
-    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
+    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:  # noqa: ARG002
         df = shape.n + 2 * (self.information == "joint")
         return GaussianSummary(1.0, fraction * shape.total / df, df)
+
+    def glm_table(self, sizes: IntArray, n: float) -> GlmTable:
+        return glm_closed_form(_constant_of(sizes, self.constant, n))
 
 
 @final
@@ -100,9 +105,9 @@ class KnownVariance(CoefficientPrior):
     r"""Known noise variance and Jeffreys' (flat) prior on the coefficients.
 
     .. math:: \log p(y|M) = -\tfrac n2\log 2\pi\sigma^2 - \mathrm{RSS}/(2\sigma^2)
-              + p_+ \log k
+              + k_M
 
-    with :math:`k` as in `Jeffreys`. ``variance=1, constant="none"`` is what the
+    with the constant :math:`k_M` of `Jeffreys`. ``variance=1, constant="none"`` is what the
     published scripts of Examples 4 and 5 ran.
     """
 
@@ -118,14 +123,22 @@ class KnownVariance(CoefficientPrior):
 
     def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
         base = -0.5 * shape.n * log(2 * pi * self.variance)
-        constant = base + (sizes + 1) * _constant_per_coefficient(self.constant, shape.n)
+        constant = base + _constant_of(sizes, self.constant, shape.n)
         linear = -0.5 * shape.total / self.variance
         return closed_form_table(
-            _where_estimable(constant, sizes, shape.n), np.zeros(sizes.size), linear, shape.floor
+            where_estimable(constant, sizes, shape.n), np.zeros(sizes.size), linear=linear
         )
 
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:  # noqa: ARG002
         return GaussianSummary(1.0, self.variance, inf)
+
+    def glm_table(self, sizes: IntArray, n: float) -> GlmTable:  # noqa: ARG002
+        msg = (
+            "The prior 'known_variance' fixes the noise variance of a Gaussian response; "
+            "this family has none. Use prior='jeffreys' with constant='none' for the bare "
+            "maximised likelihood."
+        )
+        raise InvalidSettingError(msg)
 
 
 def _profile_table(
@@ -133,9 +146,9 @@ def _profile_table(
 ) -> ScoreTable:
     r"""Maximised log likelihood less a penalty for :math:`p_+ + 1` parameters."""
     base = -0.5 * shape.n * (log(2 * pi * shape.total / shape.n) + 1.0)
-    constant = base - (sizes + 2) * penalty_per_parameter
+    constant = base - (sizes + 2.0).astype(np.float64) * penalty_per_parameter
     slope = np.full(sizes.size, -0.5 * shape.n)
-    return closed_form_table(_where_estimable(constant, sizes, shape.n), slope, 0.0, shape.floor)
+    return closed_form_table(where_estimable(constant, sizes, shape.n), slope)
 
 
 @final
@@ -143,7 +156,8 @@ def _profile_table(
 class BIC(CoefficientPrior):
     r"""Schwarz's approximation, :math:`-\mathrm{BIC}/2 = \hat\ell - \tfrac{p_+ + 1}{2}\log n`.
 
-    The noise variance counts as a parameter, as in R.
+    The noise variance counts as a parameter, as in R; a generalised linear model with
+    known dispersion has :math:`p_+` parameters.
     """
 
     name = "bic"
@@ -153,6 +167,9 @@ class BIC(CoefficientPrior):
 
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
         return _least_squares_summary(size, fraction, shape)
+
+    def glm_table(self, sizes: IntArray, n: float) -> GlmTable:
+        return glm_closed_form(-0.5 * log(n) * (sizes + 1.0).astype(np.float64))
 
 
 @final
@@ -167,6 +184,9 @@ class AIC(CoefficientPrior):
 
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
         return _least_squares_summary(size, fraction, shape)
+
+    def glm_table(self, sizes: IntArray, n: float) -> GlmTable:  # noqa: ARG002
+        return glm_closed_form(-(sizes + 1.0).astype(np.float64))
 
 
 def _least_squares_summary(size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:

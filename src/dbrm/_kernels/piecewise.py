@@ -1,0 +1,62 @@
+r"""Piecewise polynomials, one row per model size, and the GLM score that uses them.
+
+A row holds one polynomial for each of its equally wide panels, in powers of the
+position :math:`t \in [-1, 1]` inside the panel. Degree and width are chosen by the
+builder (`dbrm.evidence.coefficient_priors.tabulate`) so that evaluation costs no more
+than the logarithm that precedes it.
+"""
+
+import numba as nb
+import numpy as np
+
+__all__ = ["glm_score_one", "piecewise_one"]
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def piecewise_one(argument, row, pieces, inverse_width):
+    """Value of one row at `argument >= 0`; clamped to the last panel."""
+    position = argument * inverse_width
+    last = pieces.shape[1] - 1
+    panel = min(max(int(position), 0), last)
+    t = min(max(2.0 * (position - panel) - 1.0, -1.0), 1.0)
+    square = t * t
+    degree = pieces.shape[2] - 1
+    # Even and odd powers apart: two short chains instead of one long one. The number
+    # of coefficients is even.
+    odd = pieces[row, panel, degree]
+    even = pieces[row, panel, degree - 1]
+    for k in range(degree - 2, 0, -2):
+        odd = odd * square + pieces[row, panel, k]
+        even = even * square + pieces[row, panel, k - 1]
+    return even + t * odd
+
+
+@nb.njit(cache=True, nogil=True)
+def glm_score_one(
+    log_likelihood,
+    log_information,
+    wald,
+    row,
+    constant,
+    information_slope,
+    wald_slope,
+    log_wald_slope,
+    bend,
+    pieces,
+    inverse_width,
+):
+    r"""Log evidence of a GLM from its maximised likelihood and its Wald statistic.
+
+    See `dbrm.evidence.score.GlmTable` for the formula.
+    """
+    if constant[row] == -np.inf:
+        return -np.inf
+    value = log_likelihood + constant[row] + wald_slope[row] * wald
+    if information_slope != 0.0:
+        value += information_slope * log_information
+    if log_wald_slope[row] != 0.0:
+        value += log_wald_slope[row] * np.log(max(wald, bend[row]))
+        value -= 0.5 * (min(wald, bend[row]) - bend[row])
+    if pieces.shape[1] > 0:
+        value += piecewise_one(np.log1p(wald), row, pieces, inverse_width)
+    return value
