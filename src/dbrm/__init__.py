@@ -1,1 +1,60 @@
-"""Deep Bayesian regression models."""
+"""Deep Bayesian regression models: nonlinear regression that you can read and trust.
+
+Names are imported when first used, so that ``import dbrm`` itself is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbrm import datasets as datasets
+    from dbrm import testing as testing
+    from dbrm.estimators import DBRMRegressor as DBRMRegressor
+    from dbrm.evidence import CoefficientPrior as CoefficientPrior
+    from dbrm.features import Feature as Feature
+    from dbrm.features import Transform as Transform
+    from dbrm.features import parse_feature as parse_feature
+    from dbrm.fitting import enumerate_models as enumerate_models
+    from dbrm.fitting import fit as fit
+    from dbrm.fitting import log_evidence as log_evidence
+    from dbrm.posterior import Posterior as Posterior
+    from dbrm.priors import ModelPrior as ModelPrior
+    from dbrm.settings import Settings as Settings
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CoefficientPrior": "dbrm.evidence",
+    "DBRMRegressor": "dbrm.estimators",
+    "Feature": "dbrm.features",
+    "ModelPrior": "dbrm.priors",
+    "Posterior": "dbrm.posterior",
+    "Settings": "dbrm.settings",
+    "Transform": "dbrm.features",
+    "enumerate_models": "dbrm.fitting",
+    "fit": "dbrm.fitting",
+    "log_evidence": "dbrm.fitting",
+    "parse_feature": "dbrm.features",
+}
+_MODULES = ("datasets", "testing")
+
+__all__ = [  # noqa: PLE0604
+    "__version__",
+    *_HOMES,
+    *_MODULES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"dbrm.{name}")
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    msg = f"module 'dbrm' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -99,8 +99,12 @@ class AbstractEngine(ABC):
         """Do once what all masks over these columns share."""
 
     @abstractmethod
+    def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
+        """Log evidence of the model with exactly these columns, by the most accurate route."""
+
+    @abstractmethod
     def fit(self, columns: Matrix) -> ModelFit:
-        """Fit the model with exactly these columns, by the most accurate route."""
+        """Fit the model with exactly these columns, for reports and predictions."""
 
     @abstractmethod
     def project(self, columns: Matrix) -> FloatArray:

@@ -1,1 +1,7 @@
-"""Placeholder."""
+"""Merging chains, inclusion probabilities, predictions."""
+
+from dbrm.posterior.merge import Merge, Merged, merge_chains
+from dbrm.posterior.model import FittedModel
+from dbrm.posterior.posterior import Posterior, RunRecord
+
+__all__ = ["FittedModel", "Merge", "Merged", "Posterior", "RunRecord", "merge_chains"]

@@ -1,1 +1,21 @@
-"""Placeholder."""
+"""Priors over model structure."""
+
+from dbrm.priors.base import ModelPrior
+from dbrm.priors.names import resolve_model_prior
+from dbrm.priors.structure import (
+    BetaBinomial,
+    Complexity,
+    LogicRegression,
+    ScriptWeights,
+    Uniform,
+)
+
+__all__ = [
+    "BetaBinomial",
+    "Complexity",
+    "LogicRegression",
+    "ModelPrior",
+    "ScriptWeights",
+    "Uniform",
+    "resolve_model_prior",
+]

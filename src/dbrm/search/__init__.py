@@ -1,1 +1,20 @@
-"""Placeholder."""
+"""Pillar 3, where to look: moves over masks and the ledger of visited models."""
+
+from dbrm.search.enumeration import enumerate_population
+from dbrm.search.exploration import Exploration, Population, PriorTerms, log_sum_exp
+from dbrm.search.ledger import Ledger, ModelTable, model_keys, split_key, unique_rows
+from dbrm.search.metropolis import Metropolis
+
+__all__ = [
+    "Exploration",
+    "Ledger",
+    "Metropolis",
+    "ModelTable",
+    "Population",
+    "PriorTerms",
+    "enumerate_population",
+    "log_sum_exp",
+    "model_keys",
+    "split_key",
+    "unique_rows",
+]

@@ -1,0 +1,109 @@
+"""scikit-learn estimators around `dbrm.fit`."""
+
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dbrm._typing import Column, FloatArray, Matrix, TableLike
+from dbrm.fitting import fit
+from dbrm.posterior import Posterior
+from dbrm.settings import Settings
+
+__all__ = ["DBRMRegressor"]
+
+
+class DBRMRegressor(RegressorMixin, BaseEstimator):
+    """Deep Bayesian regression of a real response.
+
+    Every setting is a keyword argument with the meaning given in `dbrm.Settings`, and is
+    checked in `fit`.
+
+    Attributes
+    ----------
+    posterior_
+        The `dbrm.Posterior`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    posterior_: Posterior
+
+    def __init__(
+        self,
+        *,
+        prior: Any = None,
+        penalty: Any = None,
+        transforms: Any = None,
+        operators: Any = None,
+        max_depth: int = 5,
+        max_complexity: int = 10,
+        max_model_size: int | None = None,
+        max_projection: int = 4,
+        population_size: int = 15,
+        n_populations: int = 60,
+        n_iter: int = 20_000,
+        n_chains: int = 4,
+        merge: str = "union",
+        always: Any = (),
+        scale: str | None = None,
+        missing: str = "error",
+        preset: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.prior = prior
+        self.penalty = penalty
+        self.transforms = transforms
+        self.operators = operators
+        self.max_depth = max_depth
+        self.max_complexity = max_complexity
+        self.max_model_size = max_model_size
+        self.max_projection = max_projection
+        self.population_size = population_size
+        self.n_populations = n_populations
+        self.n_iter = n_iter
+        self.n_chains = n_chains
+        self.merge = merge
+        self.always = always
+        self.scale = scale
+        self.missing = missing
+        self.preset = preset
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: TableLike, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Search for models of `y`."""
+        settings = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        self.posterior_ = fit(X, y, sample_weight=sample_weight, offset=offset, **settings)
+        recipe = self.posterior_.recipe
+        self.n_features_in_ = len(recipe.input_names)
+        if recipe.named:
+            self.feature_names_in_ = np.array(recipe.input_names, dtype=object)
+        return self
+
+    def predict(self, X: TableLike) -> Column:
+        """Posterior-averaged mean."""
+        check_is_fitted(self)
+        return self.posterior_.predict(X)
+
+    def predict_interval(self, X: TableLike, level: float = 0.95) -> Matrix:
+        """Equal-tailed predictive interval, lower and upper limits in two columns."""
+        check_is_fitted(self)
+        return self.posterior_.predict_interval(X, level=level)
+
+    def predict_quantiles(self, X: TableLike, q: float | list[float] | FloatArray) -> Matrix:
+        """Predictive quantiles, one column per level."""
+        check_is_fitted(self)
+        return self.posterior_.predict_quantiles(X, q)
+
+    def sample_predictive(
+        self, X: TableLike, draws: int = 1000, random_state: int | None = None
+    ) -> Matrix:
+        """Draws from the predictive law, one row per draw."""
+        check_is_fitted(self)
+        return self.posterior_.sample_predictive(X, draws, random_state)

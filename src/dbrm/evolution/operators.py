@@ -1,0 +1,121 @@
+r"""The operators that create features (paper, Sec. 2.2 and 3.3).
+
+Mutation returns an input covariate, modification :math:`g(F)`, crossover
+:math:`F_1 * F_2`, projection :math:`g(\alpha_0 + \sum_r \alpha_r F_r)` with weights by
+strategy 1. Operators draw and build; whether a feature may enter a population is
+decided elsewhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import FloatArray
+from dbrm.evolution.problem import Grammar
+from dbrm.features import Feature, modify, multiply, project
+
+__all__ = ["Parents", "create"]
+
+Weigh = Callable[[list[Feature]], FloatArray]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Parents:
+    r"""Who can be a parent: the current population and the input covariates.
+
+    Parameters
+    ----------
+    population, weights
+        Features of :math:`\mathcal{S}_t` and how likely each is to be drawn.
+    covariates
+        :math:`\mathcal{F}_0`.
+    outside
+        Probability of drawing a parent uniformly from the covariates instead.
+    """
+
+    population: list[Feature]
+    weights: FloatArray
+    covariates: list[Feature]
+    outside: float = 0.2
+
+    def draw(self, rng: np.random.Generator) -> Feature:
+        """One parent."""
+        if not self.population or rng.random() < self.outside:
+            return self.covariates[rng.integers(len(self.covariates))]
+        cumulative = np.cumsum(self.weights)
+        return self.population[int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))]
+
+
+def create(
+    rng: np.random.Generator, parents: Parents, grammar: Grammar, weigh: Weigh
+) -> Feature | None:
+    """Draw an operator and build one feature, ``None`` if it breaks the grammar's limits.
+
+    Parameters
+    ----------
+    weigh
+        Gives the projection weights, intercept first, for given children.
+    """
+    operators = grammar.operators
+    has_functions = len(grammar.transforms) > 0
+    weights = np.array(
+        [
+            operators.mutation,
+            operators.crossover,
+            operators.modification * has_functions,
+            operators.projection * has_functions,
+        ]
+    )
+    kind = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
+    match kind:
+        case 0:
+            return parents.covariates[rng.integers(len(parents.covariates))]
+        case 1:
+            feature = multiply(parents.draw(rng), parents.draw(rng))
+        case 2:
+            feature = modify(_draw_transform(rng, grammar), parents.draw(rng))
+        case _:
+            feature = _project(rng, parents, grammar, weigh)
+    return feature if _within_limits(feature, grammar) else None
+
+
+def _draw_transform(rng: np.random.Generator, grammar: Grammar):  # type: ignore[no-untyped-def]
+    return grammar.transforms[rng.integers(len(grammar.transforms))]
+
+
+def _project(
+    rng: np.random.Generator, parents: Parents, grammar: Grammar, weigh: Weigh
+) -> Feature | None:
+    """A projection of two or more different parents, none if they cannot be found."""
+    wanted = int(rng.integers(2, max(grammar.max_projection, 2) + 1))
+    children: dict[int, Feature] = {}
+    for _ in range(2 * wanted):
+        child = parents.draw(rng)
+        children.setdefault(child.key, child)
+        if len(children) == wanted:
+            break
+    if len(children) < 2:
+        return None
+    # Cheap limits first: the weights cost a fit.
+    chosen = sorted(children.values(), key=lambda child: child.canonical)
+    width = len(chosen) + 1 + sum(child.width for child in chosen)
+    deepest = max(child.depth for child in chosen)
+    if 1 + width > grammar.max_complexity or deepest + 1 > grammar.max_depth:
+        return None
+    weights = weigh(chosen)
+    if not np.all(np.isfinite(weights)):
+        return None
+    return project(
+        _draw_transform(rng, grammar), chosen, [float(w) for w in weights[1:]], float(weights[0])
+    )
+
+
+def _within_limits(feature: Feature | None, grammar: Grammar) -> bool:
+    return (
+        feature is not None
+        and feature.complexity <= grammar.max_complexity
+        and feature.depth <= grammar.max_depth
+    )

@@ -1,0 +1,174 @@
+r"""Populations :math:`\mathcal{S}_t` and the step from one to the next (paper, Sec. 3.3)."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.evolution.independence import Basis
+from dbrm.evolution.operators import Parents, create
+from dbrm.evolution.problem import Problem
+from dbrm.evolution.registry import Registry
+from dbrm.features import ColumnCache, Feature, covariate, evaluate, fit_knots
+from dbrm.search import PriorTerms
+from dbrm.status import Status
+
+__all__ = ["Population", "Rejections", "first_population", "next_population"]
+
+# Tries per free place before a population is left smaller than it could be.
+_TRIES_PER_PLACE = 40
+# Weight of a feature with no posterior support as a parent, relative to one with full support.
+_LEAST_WEIGHT = 0.05
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Population:
+    """Features in play, with their training columns."""
+
+    numbers: npt.NDArray[np.int32]
+    columns: Matrix
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return int(self.numbers.size)
+
+    def features(self, registry: Registry) -> list[Feature]:
+        """The features themselves, under their simplest spelling so far."""
+        return [registry.features[number] for number in self.numbers]
+
+    def prior_terms(self, problem: Problem, registry: Registry) -> PriorTerms:
+        """Log prior of the models over this population."""
+        prior = problem.model_prior
+        return problem.prior_terms([prior.feature_log_prior(f) for f in self.features(registry)])
+
+
+class Rejections:
+    """How often candidates were turned away, and why."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def count(self, reason: str) -> None:
+        """Note one more candidate turned away for this reason."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+
+
+class _Builder:
+    """Adds features to a population as long as they are new, finite and independent."""
+
+    def __init__(self, problem: Problem, registry: Registry, rejections: Rejections) -> None:
+        self._problem = problem
+        self._registry = registry
+        self._rejections = rejections
+        self._basis = Basis(problem.always_columns, problem.effort.population_size)
+        # Sub-expressions of this generation, so that no column is computed twice.
+        self.cache: ColumnCache = {}
+        self.numbers: list[int] = []
+        self.columns: list[Column] = []
+
+    @property
+    def full(self) -> bool:
+        return len(self.numbers) == self._problem.effort.population_size
+
+    def add(self, feature: Feature) -> None:
+        """Compute a new feature's column and let it in if it is fit for use."""
+        number = self._registry.known(feature)
+        if number is not None and number in self.numbers:
+            self._rejections.count("already in the population")
+            return
+        feature = fit_knots(feature, self._problem.table, self.cache)
+        columns, statuses = evaluate([feature], self._problem.table, self.cache)
+        if statuses[0] == Status.OK:
+            self.admit(feature, columns[:, 0])
+        else:
+            self._rejections.count(Status(statuses[0]).meaning)
+
+    def admit(self, feature: Feature, column: Column) -> None:
+        """Let a feature with a sound column in unless it depends on those already there."""
+        if self._basis.admit(column):
+            self.numbers.append(self._registry.number(feature, column))
+            self.columns.append(column)
+        else:
+            self._rejections.count("linearly dependent on the population")
+
+    def build(self) -> Population:
+        n_rows = self._problem.table.n_rows
+        columns = np.column_stack(self.columns) if self.columns else np.empty((n_rows, 0))
+        return Population(np.array(self.numbers, dtype=np.int32), columns)
+
+
+def first_population(problem: Problem, registry: Registry, rejections: Rejections) -> Population:
+    r""":math:`\mathcal{S}_0`: the covariates, or those most correlated with the response.
+
+    With more covariates than places the choice is by the absolute correlation with the
+    score residual of the null model (marginal testing, paper Sec. 3.3).
+    """
+    table = problem.table
+    names = list(table.names)
+    if len(names) > problem.effort.population_size:
+        strength = _marginal_strength(table.values, problem.engine.residual())
+        names = [names[j] for j in np.argsort(-strength, kind="stable")]
+    builder = _Builder(problem, registry, rejections)
+    for name in names:
+        if builder.full:
+            break
+        builder.admit(covariate(name), table.column(name))
+    return builder.build()
+
+
+def next_population(
+    rng: np.random.Generator,
+    problem: Problem,
+    registry: Registry,
+    rejections: Rejections,
+    population: Population,
+    inclusion: FloatArray,
+) -> Population:
+    r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features."""
+    rule = problem.filtration
+    deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)
+    survives = rng.random(population.size) >= deletion
+    builder = _Builder(problem, registry, rejections)
+    features = population.features(registry)
+    for position, feature in enumerate(features):
+        builder.cache[feature.text] = population.columns[:, position]
+        if survives[position]:
+            builder.admit(feature, population.columns[:, position])
+    parents = Parents(
+        population=features,
+        weights=inclusion + _LEAST_WEIGHT,
+        covariates=[covariate(name) for name in problem.table.names],
+    )
+    _fill(rng, problem, builder, parents)
+    return builder.build()
+
+
+def _fill(
+    rng: np.random.Generator, problem: Problem, builder: _Builder, parents: Parents
+) -> None:
+    def weigh(children: list[Feature]) -> FloatArray:
+        columns, _ = evaluate(children, problem.table, builder.cache)
+        return problem.engine.project(columns)
+
+    for _ in range(_TRIES_PER_PLACE * problem.effort.population_size):
+        if builder.full:
+            return
+        feature = create(rng, parents, problem.grammar, weigh)
+        if feature is not None:
+            builder.add(feature)
+
+
+def _marginal_strength(values: Matrix, residual: Column) -> FloatArray:
+    """Absolute correlation of each column with the residual, in blocks of columns."""
+    strength = np.empty(values.shape[1])
+    for start in range(0, values.shape[1], 256):
+        block = values[:, start : start + 256]
+        block = block / np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
+        block = block - block.mean(axis=0)
+        norm = np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
+        strength[start : start + 256] = np.abs(residual @ block) / norm
+    return strength

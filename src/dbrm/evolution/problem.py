@@ -1,0 +1,136 @@
+"""Everything that stays fixed while populations evolve."""
+
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import Matrix
+from dbrm.data import Table
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence import AbstractEngine
+from dbrm.features import Transform
+from dbrm.priors import ModelPrior
+from dbrm.search import Metropolis, PriorTerms
+
+__all__ = ["Effort", "Filtration", "Grammar", "Operators", "Problem"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Operators:
+    r"""Weights of the operators that create features: :math:`P_m, P_c, P_t, P_p` of the paper.
+
+    They need not add to one.
+    """
+
+    mutation: float = 1.0
+    crossover: float = 4.0
+    modification: float = 4.0
+    projection: float = 1.0
+
+    def __post_init__(self) -> None:
+        weights = (self.mutation, self.crossover, self.modification, self.projection)
+        if not all(0.0 <= weight < np.inf for weight in weights) or not sum(weights) > 0:
+            msg = (
+                "operators needs weights that are not negative and not all zero for mutation, "
+                f"crossover, modification and projection; got {self!r}."
+            )
+            raise InvalidSettingError(msg)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    r"""Which features can exist.
+
+    Parameters
+    ----------
+    transforms
+        The set :math:`\mathcal{G}`.
+    max_depth
+        :math:`D_{max}`.
+    max_complexity
+        Largest :math:`c(F)`.
+    max_projection
+        Most inputs of one projection.
+    """
+
+    transforms: tuple[Transform, ...]
+    operators: Operators = field(default_factory=Operators)
+    max_depth: int = 5
+    max_complexity: int = 12
+    max_projection: int = 4
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Filtration:
+    r"""How features leave a population (paper, Sec. 3.3).
+
+    Parameters
+    ----------
+    threshold
+        Features whose inclusion within the population is below this are candidates.
+    deletion
+        :math:`P_{del}`, the probability that a candidate is deleted.
+    floor
+        Probability that any other feature is deleted. It must be positive: otherwise
+        a strong feature could never leave and the chain of populations would not be
+        irreducible, which the paper's Theorem 1 needs.
+    """
+
+    threshold: float = 0.2
+    deletion: float = 0.9
+    floor: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold <= 1.0:
+            msg = f"Filtration needs a threshold in [0, 1]; got threshold={self.threshold!r}."
+            raise InvalidSettingError(msg)
+        if not 0.0 < self.floor <= self.deletion < 1.0:
+            msg = (
+                "Filtration needs 0 < floor <= deletion < 1, so that every feature can leave "
+                f"and stay; got floor={self.floor!r}, deletion={self.deletion!r}."
+            )
+            raise InvalidSettingError(msg)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long and how wide one chain searches."""
+
+    population_size: int = 15
+    n_populations: int = 60
+    metropolis: Metropolis = field(default_factory=Metropolis)
+    max_models: int = 100_000
+    window: float = 25.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Data, evidence, priors and rules of one run."""
+
+    table: Table
+    engine: AbstractEngine
+    model_prior: ModelPrior
+    grammar: Grammar
+    filtration: Filtration
+    effort: Effort
+    max_model_size: int
+    always: tuple[str, ...] = ()
+
+    @property
+    def always_columns(self) -> Matrix:
+        """Columns of the covariates that every model contains."""
+        columns = [self.table.column(name) for name in self.always]
+        return np.column_stack(columns) if columns else np.empty((self.table.n_rows, 0))
+
+    def prior_terms(self, feature_terms: list[float]) -> PriorTerms:
+        """Prior of the masks of a population whose features have these terms."""
+        sizes = np.arange(len(feature_terms) + 1)
+        size_terms = self.model_prior.size_log_prior(sizes)
+        size_terms = np.where(sizes <= self.max_model_size, size_terms, -np.inf)
+        return PriorTerms(np.array(feature_terms, dtype=np.float64), size_terms)

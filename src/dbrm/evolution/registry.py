@@ -1,0 +1,110 @@
+r"""Numbers for features: one column, one number, whatever the spelling.
+
+Columns that are equal up to an affine map span the same models beside an intercept,
+so they are one feature; the simplest spelling names it and the others are kept as its
+aliases. Candidates are found by a fingerprint of the standardised column and
+confirmed on all rows.
+"""
+
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import Column
+from dbrm.data import Table
+from dbrm.features import Feature, evaluate
+from dbrm.search import split_key
+
+__all__ = ["Registry", "affine_mark", "same_up_to_affine", "simpler"]
+
+_ROWS = 61
+_DIGITS = 6
+_SAME = 1e-10
+
+
+class Registry:
+    """Features met so far, numbered in order of appearance."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._by_key: dict[int, int] = {}
+        self._by_print: dict[bytes, list[int]] = {}
+        self.features: list[Feature] = []
+        self.aliases: dict[int, list[Feature]] = {}
+        self._keys: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """Key of each number, in two 64-bit halves; that of its first spelling."""
+        return np.array(self._keys, dtype=np.uint64).reshape(-1, 2)
+
+    def known(self, feature: Feature) -> int | None:
+        """Number of a feature met before under this very spelling."""
+        return self._by_key.get(feature.key)
+
+    def number(self, feature: Feature, column: Column) -> int:
+        """Number of a feature with this training column; a new one if it is new."""
+        known = self._by_key.get(feature.key)
+        if known is not None:
+            return known
+        mark = affine_mark(column)
+        for candidate in self._by_print.get(mark, ()):
+            columns, _ = evaluate([self.features[candidate]], self._table)
+            if same_up_to_affine(column, columns[:, 0]):
+                self.alias(candidate, feature)
+                return candidate
+        fresh = len(self.features)
+        self.features.append(feature)
+        self._keys.append(split_key(feature.key))
+        self._by_key[feature.key] = fresh
+        self._by_print.setdefault(mark, []).append(fresh)
+        return fresh
+
+    def alias(self, number: int, feature: Feature) -> None:
+        """Add one more spelling; the simplest one names the feature."""
+        if feature.key in self._by_key:
+            return
+        self._by_key[feature.key] = number
+        current = self.features[number]
+        if simpler(feature, current):
+            self.features[number], feature = feature, current
+        self.aliases.setdefault(number, []).append(feature)
+
+
+def simpler(first: Feature, second: Feature) -> bool:
+    """Whether the first spelling is preferred: less complex, then first in the alphabet."""
+    return (first.complexity, first.canonical) < (second.complexity, second.canonical)
+
+
+def affine_mark(column: Column) -> bytes:
+    """Hash of a column that affine maps leave alone (up to rounding)."""
+    standard = _standardise(column)
+    rows = np.linspace(0, column.size - 1, min(column.size, _ROWS)).astype(np.int64)
+    sample = standard[rows]
+    visible = np.flatnonzero(np.abs(sample) > 1e-3)
+    if visible.size and sample[visible[0]] < 0:
+        sample = -sample
+    rounded = np.round(sample * 10**_DIGITS) + 0.0
+    return blake2b(rounded.tobytes(), digest_size=16).digest()
+
+
+def same_up_to_affine(first: Column, second: Column) -> bool:
+    """Whether two columns have correlation plus or minus one, to rounding."""
+    a, b = _standardise(first), _standardise(second)
+    agreement = float(a @ b) / first.size
+    sign = 1.0 if agreement > 0 else -1.0
+    difference = a - sign * b
+    return float(difference @ difference) / first.size < 2 * _SAME
+
+
+def _standardise(column: Column) -> Column:
+    """Mean zero and mean square one; safe for columns of any magnitude."""
+    largest = np.max(np.abs(column))
+    centred = column / largest if largest > 0 else column.copy()
+    centred -= centred.mean()
+    spread = np.sqrt(np.mean(centred * centred))
+    return centred / spread if spread > 0 else centred

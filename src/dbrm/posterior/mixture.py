@@ -1,0 +1,90 @@
+r"""The predictive law of a Gaussian response: a mixture of t distributions, one per model.
+
+For a new row with design vector :math:`x` and model posterior
+:math:`\beta \sim t_\nu(\hat\beta, \phi C)`,
+
+.. math:: y^* \mid M \sim t_\nu\bigl(x'\hat\beta,\; \phi (1 + x' C x)\bigr),
+
+and the posterior average mixes these with the model probabilities. A row's weights are
+its own: a model whose features are undefined there has weight zero.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from dbrm._typing import Column, FloatArray, Matrix
+
+__all__ = ["StudentMixture"]
+
+_HALVINGS = 60
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class StudentMixture:
+    """Models by rows: weights, locations, scales; degrees of freedom per model."""
+
+    weights: Matrix
+    locations: Matrix
+    scales: Matrix
+    degrees_of_freedom: FloatArray
+
+    def mean(self) -> Column:
+        """Mean of each row (of the locations, where a t has no mean)."""
+        return np.einsum("mn,mn->n", self.weights, self.locations)
+
+    def standard_deviation(self) -> Column:
+        """Square root of the total variance: within models plus between them."""
+        df = self.degrees_of_freedom[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inflation = np.where(np.isinf(df), 1.0, np.where(df > 2, df / (df - 2), np.inf))
+        within = np.einsum("mn,mn->n", self.weights, self.scales**2 * inflation)
+        between = np.einsum("mn,mn->n", self.weights, (self.locations - self.mean()) ** 2)
+        return np.sqrt(within + between)
+
+    def cdf(self, value: Column) -> Column:
+        """Probability of each row's response being at most its `value`."""
+        standard = (value - self.locations) / self.scales
+        return np.einsum("mn,mn->n", self.weights, _student_cdf(self.degrees_of_freedom, standard))
+
+    def quantile(self, level: float) -> Column:
+        """Quantile of each row by bisection between the extreme quantiles of its models."""
+        inner = self.locations + self.scales * _student_quantile(self.degrees_of_freedom, level)
+        present = self.weights > 0
+        low = np.min(inner, axis=0, initial=np.inf, where=present)
+        high = np.max(inner, axis=0, initial=-np.inf, where=present)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            below = self.cdf(middle) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return 0.5 * (low + high)
+
+    def sample(self, rng: np.random.Generator, draws: int) -> Matrix:
+        """Draws by rows: a model first, then its t distribution."""
+        n_models, n_rows = self.weights.shape
+        cumulative = np.cumsum(self.weights, axis=0)
+        uniform = rng.random((draws, n_rows)) * cumulative[-1]
+        chosen = np.empty((draws, n_rows), dtype=np.int64)
+        for row in range(n_rows):
+            chosen[:, row] = np.searchsorted(cumulative[:, row], uniform[:, row])
+        chosen = np.minimum(chosen, n_models - 1)
+        columns = np.arange(n_rows)
+        df = self.degrees_of_freedom[chosen]
+        noise = rng.standard_normal((draws, n_rows))
+        finite = np.isfinite(df)
+        mixing = np.ones((draws, n_rows))
+        mixing[finite] = rng.chisquare(df[finite]) / df[finite]
+        spread = self.scales[chosen, columns] / np.sqrt(mixing)
+        return np.asarray(self.locations[chosen, columns] + spread * noise)
+
+
+def _student_cdf(df: FloatArray, standard: Matrix) -> Matrix:
+    # For many degrees of freedom the t is the normal; stdtr accepts 1e12 but not inf.
+    return np.asarray(stdtr(np.minimum(df, 1e12)[:, None], standard))
+
+
+def _student_quantile(df: FloatArray, level: float) -> Matrix:
+    return np.asarray(stdtrit(np.minimum(df, 1e12), level))[:, None]

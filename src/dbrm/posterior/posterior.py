@@ -1,0 +1,275 @@
+"""The result of a run: a posterior over models, and what follows from it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, Matrix, TableLike
+from dbrm.data import Recipe
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence import ModelFit
+from dbrm.evolution import Problem, Registry
+from dbrm.features import Feature, covariate, evaluate, parse_feature
+from dbrm.posterior.merge import Merged
+from dbrm.posterior.mixture import StudentMixture
+from dbrm.posterior.model import FittedModel
+from dbrm.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dbrm.report import Plots
+
+__all__ = ["Posterior", "RunRecord"]
+
+# Predictions average over the most probable models that hold this share, at most so many.
+_SHARE = 0.9999
+_MOST_MODELS = 300
+# Numbers held at once while predicting.
+_BLOCK = 4_000_000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """How the posterior came about."""
+
+    response: str
+    n_chains: int
+    n_evaluated: int
+    seconds: float
+    seed: int | None
+    status_counts: dict[int, int]
+    rejections: dict[str, int]
+    chain_log_mass: tuple[float, ...]
+
+
+@final
+class Posterior:
+    """Posterior over models whose features the program built itself.
+
+    Built by `dbrm.fit` and the estimators. Attributes `features` and `models` are
+    tables, most probable first.
+    """
+
+    def __init__(self, merged: Merged, problem: Problem, recipe: Recipe, record: RunRecord) -> None:
+        self._merged = merged
+        self._problem = problem
+        self.recipe = recipe
+        self.record = record
+        self._fits: dict[int, ModelFit] = {}
+
+    @cached_property
+    def _inclusion(self) -> FloatArray:
+        models = self._merged.models
+        weights = self._merged.probability[models.owners]
+        totals = np.bincount(models.members, weights=weights, minlength=len(self._merged.features))
+        return np.minimum(totals, 1.0)
+
+    @cached_property
+    def features(self) -> "pd.DataFrame":
+        """Features with posterior inclusion probability, highest first."""
+        import pandas as pd
+
+        order = np.argsort(-self._inclusion, kind="stable")
+        chosen = [self._merged.features[j] for j in order]
+        return pd.DataFrame(
+            {
+                "feature": [str(feature) for feature in chosen],
+                "inclusion": self._inclusion[order],
+                "complexity": [feature.complexity for feature in chosen],
+                "depth": [feature.depth for feature in chosen],
+                "width": [feature.width for feature in chosen],
+            }
+        )
+
+    @cached_property
+    def models(self) -> "pd.DataFrame":
+        """Models with log evidence, log prior and posterior probability, highest first."""
+        import pandas as pd
+
+        table = self._merged.models
+        names = [str(feature) for feature in self._merged.features]
+        return pd.DataFrame(
+            {
+                "features": [
+                    tuple(names[j] for j in table.features_of(row)) for row in range(len(table))
+                ],
+                "size": table.sizes,
+                "log_evidence": table.log_evidence,
+                "log_prior": table.log_prior,
+                "probability": self._merged.probability,
+            }
+        )
+
+    @property
+    def lost_mass(self) -> float:
+        """Upper bound of the posterior share of models evaluated but not kept."""
+        return float(np.exp(min(0.0, self._merged.log_lost - self._merged.log_mass)))
+
+    def inclusion(self, feature: str | Feature) -> float:
+        """Posterior probability that a feature is in the model, under any equivalent spelling.
+
+        A feature that no retained model contains has probability zero.
+        """
+        number = self._find(feature)
+        return 0.0 if number is None else float(self._inclusion[number])
+
+    def aliases(self, feature: str | Feature) -> list[str]:
+        """Other spellings met for the same column."""
+        number = self._find(feature)
+        spellings = [] if number is None else self._merged.aliases.get(number, [])
+        return sorted(str(spelling) for spelling in spellings)
+
+    def _find(self, feature: str | Feature) -> int | None:
+        if isinstance(feature, str):
+            transforms = self._problem.grammar.transforms
+            feature = parse_feature(feature, self._problem.table.names, transforms=transforms)
+        columns, statuses = evaluate([feature], self._problem.table)
+        if statuses[0] != Status.OK:
+            return self._registry.known(feature)
+        number = self._registry.number(feature, columns[:, 0])
+        return number if number < len(self._merged.features) else None
+
+    @cached_property
+    def _registry(self) -> Registry:
+        registry = Registry(self._problem.table)
+        columns, _ = evaluate(self._merged.features, self._problem.table)
+        for position, feature in enumerate(self._merged.features):
+            registry.number(feature, columns[:, position])
+        return registry
+
+    @property
+    def best_model(self) -> FittedModel:
+        """The most probable model."""
+        return self._fitted(0)
+
+    @cached_property
+    def median_probability_model(self) -> FittedModel:
+        """The model of all features with inclusion above one half (Barbieri and Berger 2004)."""
+        chosen = np.flatnonzero(self._inclusion > 0.5)
+        models = self._merged.models
+        for row in range(len(models)):
+            if np.array_equal(models.features_of(row), chosen):
+                return self._fitted(row)
+        features = tuple(self._merged.features[j] for j in chosen)
+        return FittedModel(
+            self.record.response, self._always + features, self._fit_columns(chosen), 0.0
+        )
+
+    @cached_property
+    def _always(self) -> tuple[Feature, ...]:
+        return tuple(covariate(name) for name in self._problem.always)
+
+    def _fitted(self, row: int) -> FittedModel:
+        chosen = self._merged.models.features_of(row)
+        features = tuple(self._merged.features[j] for j in chosen)
+        probability = float(self._merged.probability[row])
+        return FittedModel(
+            self.record.response, self._always + features, self._fit(row), probability
+        )
+
+    def _fit(self, row: int) -> ModelFit:
+        if row not in self._fits:
+            self._fits[row] = self._fit_columns(self._merged.models.features_of(row))
+        return self._fits[row]
+
+    def _fit_columns(self, chosen: "np.typing.NDArray[np.integer[Any]]") -> ModelFit:
+        columns, _ = evaluate([self._merged.features[j] for j in chosen], self._problem.table)
+        return self._problem.engine.fit(columns)
+
+    @cached_property
+    def _averaged(self) -> "np.typing.NDArray[np.int64]":
+        """Rows of the models that predictions average over."""
+        share = np.cumsum(self._merged.probability)
+        enough = int(np.searchsorted(share, _SHARE)) + 1
+        return np.arange(min(enough, _MOST_MODELS, len(self._merged.models)))
+
+    def predict(self, X: TableLike) -> Column:
+        """Posterior-averaged mean of the response for new rows."""
+        return np.concatenate([block.mean() for block in self._blocks(X)])
+
+    def predict_quantiles(self, X: TableLike, q: float | FloatArray | list[float]) -> Matrix:
+        """Quantiles of the predictive law; one column per level."""
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
+            msg = f"q must hold levels strictly between 0 and 1; got q={q!r}."
+            raise InvalidSettingError(msg)
+        blocks = [
+            np.column_stack([block.quantile(float(level)) for level in levels])
+            for block in self._blocks(X)
+        ]
+        return np.concatenate(blocks)
+
+    def predict_interval(self, X: TableLike, level: float = 0.95) -> Matrix:
+        """Equal-tailed predictive interval; columns are lower and upper limits."""
+        if not 0.0 < level < 1.0:
+            msg = f"level must be strictly between 0 and 1; got level={level!r}."
+            raise InvalidSettingError(msg)
+        return self.predict_quantiles(X, [0.5 - level / 2, 0.5 + level / 2])
+
+    def sample_predictive(
+        self, X: TableLike, draws: int = 1000, random_state: int | None = None
+    ) -> Matrix:
+        """Draws from the predictive law; one row per draw, one column per row of `X`."""
+        rng = np.random.default_rng(random_state)
+        return np.concatenate([block.sample(rng, draws) for block in self._blocks(X)], axis=1)
+
+    def _blocks(self, X: TableLike) -> list[StudentMixture]:
+        table = self.recipe.apply(X)
+        rows = self._averaged
+        used = np.unique(np.concatenate([self._merged.models.features_of(row) for row in rows]))
+        used = used.astype(np.int64)
+        columns, _ = evaluate([self._merged.features[j] for j in used], table)
+        always = np.column_stack(
+            [np.ones(table.n_rows), *(table.column(name) for name in self._problem.always)]
+        )
+        step = max(1, _BLOCK // rows.size)
+        return [
+            self._mixture(rows, used, always[start : start + step], columns[start : start + step])
+            for start in range(0, table.n_rows, step)
+        ]
+
+    def _mixture(
+        self,
+        rows: "np.typing.NDArray[np.int64]",
+        used: "np.typing.NDArray[np.int64]",
+        always: Matrix,
+        columns: Matrix,
+    ) -> StudentMixture:
+        shape = (rows.size, len(always))
+        weights, locations, scales = np.zeros(shape), np.zeros(shape), np.ones(shape)
+        df = np.empty(rows.size)
+        for position, row in enumerate(rows):
+            chosen = np.searchsorted(used, self._merged.models.features_of(row))
+            design = np.hstack([always, columns[:, chosen]])
+            fit = self._fit(int(row))
+            defined = np.all(np.isfinite(design), axis=1)
+            design = np.where(defined[:, None], design, 0.0)
+            leverage = np.einsum("ni,ij,nj->n", design, fit.covariance, design)
+            weights[position] = self._merged.probability[row] * defined
+            locations[position] = design @ fit.coefficients
+            scales[position] = np.sqrt(fit.dispersion * (1.0 + np.maximum(leverage, 0.0)))
+            df[position] = fit.degrees_of_freedom
+        totals = weights.sum(axis=0)
+        weights /= np.where(totals > 0, totals, np.nan)
+        return StudentMixture(weights, locations, scales, df)
+
+    @property
+    def plot(self) -> "Plots":
+        """Pictures: ``posterior.plot.inclusion()``, ``posterior.plot.fitted(X, y)``."""
+        from dbrm.report import Plots
+
+        return Plots(self)
+
+    def summary(self, top: int = 10) -> str:
+        """The findings as text that fits a terminal."""
+        from dbrm.report import summarise
+
+        return summarise(self, top)
+
+    def __repr__(self) -> str:
+        best = self.best_model
+        return f"<Posterior: {len(self._merged.models)} models; best {best.formula}>"

@@ -1,0 +1,28 @@
+"""Model priors: how plausible a set of features is before the data.
+
+A model prior sees features and sizes; data only through counts given at construction.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dbrm._typing import FloatArray, IntArray
+from dbrm.features import Feature
+
+__all__ = ["ModelPrior"]
+
+
+class ModelPrior(ABC):
+    r"""Prior of the form :math:`\log p(M) = \sum_{F \in M} w(F) + v(|M|)` (unnormalised)."""
+
+    #: The name by which users ask for it.
+    name: str
+
+    @abstractmethod
+    def feature_log_prior(self, feature: Feature) -> float:
+        """Return :math:`w(F)`, usually negative."""
+
+    def size_log_prior(self, sizes: IntArray) -> FloatArray:
+        """Return :math:`v(k)` for each size; zero unless the prior says otherwise."""
+        return np.zeros(sizes.size)

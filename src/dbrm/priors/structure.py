@@ -1,0 +1,156 @@
+"""The built-in model priors."""
+
+from dataclasses import dataclass
+from math import comb, inf, log
+from typing import final
+
+import numpy as np
+from scipy.special import betaln
+
+from dbrm._typing import FloatArray, IntArray
+from dbrm.errors import InvalidSettingError
+from dbrm.features import Covariate, Feature, Modification, Product, Projection
+from dbrm.priors.base import ModelPrior
+
+__all__ = ["BetaBinomial", "Complexity", "LogicRegression", "ScriptWeights", "Uniform"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Complexity(ModelPrior):
+    r"""The paper's prior (Sec. 2.3): :math:`p(M) \propto \prod_{F\in M} a^{c(F)}`.
+
+    Parameters
+    ----------
+    penalty
+        :math:`-\log a \ge 0`, nats per unit of complexity.
+    """
+
+    penalty: float
+    name = "complexity"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.penalty < inf:
+            msg = (
+                "The penalty is -log a per unit of complexity and must be finite and not "
+                f"negative; got penalty={self.penalty!r}. Try 'aic', 'bic' or a number such as 2."
+            )
+            raise InvalidSettingError(msg)
+
+    def feature_log_prior(self, feature: Feature) -> float:
+        return -self.penalty * feature.complexity
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Uniform(ModelPrior):
+    """All models equally plausible. For given columns only: it does not tame complexity."""
+
+    name = "uniform"
+
+    def feature_log_prior(self, feature: Feature) -> float:  # noqa: ARG002
+        return 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BetaBinomial(ModelPrior):
+    r"""Each of :math:`N` candidates in with the same unknown probability, Beta(a, b).
+
+    .. math:: p(M) = B(a + |M|,\, b + N - |M|) / B(a, b) .
+
+    Parameters
+    ----------
+    n_candidates
+        The number :math:`N` of candidate features.
+    """
+
+    n_candidates: int
+    a: float = 1.0
+    b: float = 1.0
+    name = "beta-binomial"
+
+    def __post_init__(self) -> None:
+        if self.n_candidates < 1 or not (self.a > 0 and self.b > 0):
+            msg = (
+                "BetaBinomial needs n_candidates >= 1 and positive a and b; got "
+                f"n_candidates={self.n_candidates!r}, a={self.a!r}, b={self.b!r}."
+            )
+            raise InvalidSettingError(msg)
+
+    def feature_log_prior(self, feature: Feature) -> float:  # noqa: ARG002
+        return 0.0
+
+    def size_log_prior(self, sizes: IntArray) -> FloatArray:
+        left = self.n_candidates - sizes
+        values = np.full(sizes.size, -inf)
+        possible = left >= 0
+        values[possible] = betaln(self.a + sizes[possible], self.b + left[possible])
+        return values - float(betaln(self.a, self.b))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LogicRegression(ModelPrior):
+    r"""Prior of Example 6: one over the number of logic trees of the same size.
+
+    .. math:: w(F) = -\log N(s), \qquad N(s) = \binom{m}{s} 2^{2s - 2},
+
+    with :math:`s` the number of leaves of the feature and :math:`m` that of covariates.
+    """
+
+    n_covariates: int
+    name = "logic-regression"
+
+    def __post_init__(self) -> None:
+        if self.n_covariates < 1:
+            msg = f"LogicRegression needs n_covariates >= 1; got {self.n_covariates!r}."
+            raise InvalidSettingError(msg)
+
+    def feature_log_prior(self, feature: Feature) -> float:
+        leaves = _count_leaves(feature)
+        if leaves > self.n_covariates:
+            return -inf
+        return -log(comb(self.n_covariates, leaves)) - (2 * leaves - 2) * log(2)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScriptWeights(ModelPrior):
+    r"""What the published scripts of Examples 1 to 3 charged.
+
+    A feature costs ``rate`` for its plus sign, twice that for every product sign and
+    every function, and once for every plus sign inside a projection: with the rate of
+    one half a covariate costs 0.5 nats, :math:`g(x)` and :math:`x z` 1.5, a projection
+    of :math:`k` covariates :math:`(k+3)/2`.
+    """
+
+    rate: float = 0.5
+    name = "script-weights"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.rate < inf:
+            msg = f"ScriptWeights needs a finite rate >= 0; got rate={self.rate!r}."
+            raise InvalidSettingError(msg)
+
+    def feature_log_prior(self, feature: Feature) -> float:
+        return -self.rate * (1 + _count_signs(feature))
+
+
+def _count_leaves(feature: Feature) -> int:
+    if isinstance(feature, Covariate):
+        return 1
+    return sum(_count_leaves(child) for child in feature.children)
+
+
+def _count_signs(feature: Feature) -> int:
+    """Twice the product signs and functions, plus the plus signs inside projections."""
+    inside = sum(_count_signs(child) for child in feature.children)
+    match feature:
+        case Product():
+            return inside + 2 * (len(feature.children) - 1)
+        case Modification():
+            return inside + 2
+        case Projection():
+            return inside + 2 + len(feature.children)
+    return inside

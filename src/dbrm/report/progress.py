@@ -1,0 +1,38 @@
+"""A progress bar for chains and populations."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dbrm.chains import Progress as Update
+from dbrm.evolution import Glimpse
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(n_chains: int, n_populations: int) -> Iterator[Update]:
+    """Show one bar for all chains; yields the function that moves it."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", table_column=None),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("populations", total=n_chains * n_populations, note="")
+        seen = [0] * n_chains
+
+        def update(chain: int, glimpse: Glimpse | None) -> None:
+            seen[chain] = n_populations if glimpse is None else glimpse.population
+            note = {} if glimpse is None else {"note": _shorten(glimpse.best_model)}
+            bar.update(task, completed=sum(seen), **note)
+
+        yield update
+
+
+def _shorten(text: str, width: int = 60) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

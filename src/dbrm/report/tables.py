@@ -1,0 +1,78 @@
+"""Tables that fit a terminal."""
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from dbrm.status import Status
+
+if TYPE_CHECKING:
+    from dbrm.posterior import Posterior
+
+__all__ = ["feature_table", "model_table", "summarise"]
+
+
+def feature_table(posterior: "Posterior", top: int) -> Table:
+    """The most probable features."""
+    table = Table(title="Features", title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("feature", overflow="fold")
+    table.add_column("inclusion", justify="right")
+    table.add_column("complexity", justify="right")
+    table.add_column("depth", justify="right")
+    for row in posterior.features.head(top).itertuples():
+        table.add_row(row.feature, _probability(row.inclusion), str(row.complexity), str(row.depth))
+    return table
+
+
+def model_table(posterior: "Posterior", top: int) -> Table:
+    """The most probable models."""
+    table = Table(title="Models", title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("features", overflow="fold")
+    table.add_column("probability", justify="right")
+    table.add_column("log evidence", justify="right")
+    table.add_column("log prior", justify="right")
+    for row in posterior.models.head(top).itertuples():
+        names = " + ".join(row.features) or "(intercept only)"
+        table.add_row(
+            names, _probability(row.probability), f"{row.log_evidence:.2f}", f"{row.log_prior:.2f}"
+        )
+    return table
+
+
+def summarise(posterior: "Posterior", top: int) -> str:
+    """The findings as text: best formula, features, models, and what to know about the run."""
+    buffer = StringIO()
+    console = Console(file=buffer, width=100, highlight=False)
+    best = posterior.best_model
+    console.print(f"Best model (probability {_probability(best.probability)}):")
+    console.print(f"  {best.formula}", soft_wrap=True, markup=False)
+    console.print()
+    console.print(feature_table(posterior, top))
+    console.print()
+    console.print(model_table(posterior, min(top, 5)))
+    console.print()
+    for line in _notes(posterior):
+        console.print(line, markup=False)
+    return buffer.getvalue().rstrip() + "\n"
+
+
+def _notes(posterior: "Posterior") -> list[str]:
+    record = posterior.record
+    notes = [
+        f"{record.n_evaluated:,} model evaluations in {record.n_chains} chains, "
+        f"{record.seconds:.1f} s; {len(posterior.models):,} models kept."
+    ]
+    if posterior.lost_mass > 1e-6:
+        notes.append(f"Models not kept hold at most {posterior.lost_mass:.2g} of the probability.")
+    for code, count in sorted(record.status_counts.items()):
+        if code != Status.OK:
+            notes.append(f"{count:,} evaluations: {Status(code).meaning}.")
+    return notes
+
+
+def _probability(value: float) -> str:
+    if value < 1e-4:
+        return "<0.0001"
+    return f"{value:.4f}"

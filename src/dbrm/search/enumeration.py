@@ -1,0 +1,47 @@
+"""Exact posterior over all models of a population: nothing is left to sample."""
+
+import numpy as np
+
+from dbrm._kernels.bits import unpack_index
+from dbrm._kernels.enumeration import inclusion_of_all, prior_of_all
+from dbrm.search.exploration import Exploration, Population, PriorTerms, log_sum_exp
+
+__all__ = ["enumerate_population"]
+
+
+def enumerate_population(
+    population: Population, terms: PriorTerms, *, window: float, max_kept: int
+) -> Exploration:
+    """Evaluate every mask of a population.
+
+    Parameters
+    ----------
+    window
+        Models whose posterior is more than this many nats below the best are
+        accounted for in the inclusion probabilities but not kept.
+    max_kept
+        At most this many models are kept, the best ones.
+    """
+    log_evidence, statuses = population.log_evidence_of_all(terms.max_size)
+    log_prior = prior_of_all(terms.feature, terms.size)
+    log_posterior = log_evidence + log_prior
+    log_mass, inclusion = inclusion_of_all(log_posterior, population.size)
+    kept = np.flatnonzero(log_posterior >= log_posterior.max() - window)
+    if kept.size > max_kept:
+        best = np.argpartition(-log_posterior[kept], max_kept)[:max_kept]
+        kept = np.sort(kept[best])
+    masks = unpack_index(kept, population.size)
+    share = np.exp(log_sum_exp(log_posterior[kept]) - log_mass)
+    counts = np.bincount(statuses[np.isfinite(log_prior)], minlength=1)
+    return Exploration(
+        masks=masks,
+        log_evidence=log_evidence[kept],
+        log_prior=log_prior[kept],
+        statuses=statuses[kept],
+        inclusion=inclusion,
+        log_mass=float(log_mass),
+        log_lost=float(log_mass + np.log1p(-share)) if share < 1 else -np.inf,
+        n_evaluated=int(counts.sum()),
+        status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
+        last=unpack_index([int(np.argmax(log_posterior))], population.size)[0],
+    )

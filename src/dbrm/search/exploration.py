@@ -1,0 +1,98 @@
+"""What a search inside one population needs and what it returns.
+
+The search sees masks and numbers. What the features are, and how their evidence
+comes about, is not its business.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+
+from dbrm._typing import FloatArray, Mask, Masks, StatusArray
+
+__all__ = ["Exploration", "Population", "PriorTerms", "log_sum_exp"]
+
+
+class Population(Protocol):
+    """Columns prepared for evaluation; `dbrm.evidence` provides them."""
+
+    enumeration_limit: int
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+
+    def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        """Log evidence and status of each row of `masks`."""
+
+    def log_evidence_of_all(self, max_size: int) -> tuple[FloatArray, StatusArray]:
+        """Log evidence and status of all subsets; bit ``j`` of the index is column ``j``."""
+
+    def kernel(self) -> Any:
+        """Evaluation of one mask, with fields ``evaluate`` and ``context``."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PriorTerms:
+    r"""Log prior of a mask: a term per feature plus a term for the model size.
+
+    .. math:: \log p(m) = \sum_j m_j w_j + v_{|m|}, \qquad v_k = -\infty \text{ for } k > Q .
+    """
+
+    feature: FloatArray
+    size: FloatArray
+
+    @property
+    def max_size(self) -> int:
+        """Largest model size :math:`Q` with positive prior probability."""
+        return int(np.flatnonzero(np.isfinite(self.size))[-1])
+
+    def of(self, masks: Masks) -> FloatArray:
+        """Log prior of each row of `masks`."""
+        return masks @ self.feature + self.size[masks.sum(axis=1)]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Exploration:
+    """Models found inside one population.
+
+    Parameters
+    ----------
+    masks, log_evidence, log_prior, statuses
+        The models worth keeping, one row each.
+    inclusion
+        Posterior probability of each feature within the population, from all models
+        evaluated, kept or not.
+    log_mass
+        Log of the posterior mass (unnormalised) of all models evaluated.
+    log_lost
+        Log of the mass of the models evaluated but not kept.
+    n_evaluated
+        How many different models were evaluated.
+    status_counts
+        How many of the models evaluated ended with each status.
+    last
+        The mask at which a Markov chain stopped, the best mask of an enumeration.
+    """
+
+    masks: Masks
+    log_evidence: FloatArray
+    log_prior: FloatArray
+    statuses: StatusArray
+    inclusion: FloatArray
+    log_mass: float
+    log_lost: float
+    n_evaluated: int
+    status_counts: dict[int, int]
+    last: Mask
+
+
+def log_sum_exp(values: FloatArray) -> float:
+    """Log of a sum of exponentials, without overflow; ``-inf`` for an empty sum."""
+    peak = float(np.max(values, initial=-np.inf))
+    if not np.isfinite(peak):
+        return peak
+    return peak + float(np.log(np.sum(np.exp(values - peak))))

@@ -1,0 +1,174 @@
+"""The ledger of visited models: each model once, however often and wherever it was met.
+
+A model is a set of feature numbers; its key is the exclusive or of its features'
+128-bit keys, which does not depend on order and can be formed for thousands of masks
+at once. The ledger's memory is bounded: when it is full the least probable models
+go, and their mass is kept in the books as lost.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import FloatArray, Masks, StatusArray
+from dbrm.errors import InvalidSettingError
+from dbrm.search.exploration import log_sum_exp
+
+__all__ = ["Ledger", "ModelTable", "model_keys", "split_key", "unique_rows"]
+
+Keys = npt.NDArray[np.uint64]
+Members = npt.NDArray[np.int32]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelTable:
+    """Models in columns: model ``i`` holds ``members[starts[i]:starts[i + 1]]``.
+
+    ``keys`` has two 64-bit halves per model, ``members`` are feature numbers in
+    ascending order.
+    """
+
+    keys: Keys
+    starts: npt.NDArray[np.int64]
+    members: Members
+    log_evidence: FloatArray
+    log_prior: FloatArray
+    statuses: StatusArray
+
+    def __len__(self) -> int:
+        return int(self.log_evidence.size)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Number of features of each model."""
+        return np.diff(self.starts)
+
+    @property
+    def owners(self) -> npt.NDArray[np.int64]:
+        """For every entry of `members`, the model it belongs to."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def features_of(self, row: int) -> Members:
+        """Feature numbers of one model."""
+        return self.members[self.starts[row] : self.starts[row + 1]]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> "ModelTable":
+        """Return the chosen models, in the chosen order."""
+        sizes = self.sizes[rows]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], sizes)
+        return ModelTable(
+            keys=self.keys[rows],
+            starts=starts,
+            members=self.members[np.repeat(self.starts[:-1][rows], sizes) + within],
+            log_evidence=self.log_evidence[rows],
+            log_prior=self.log_prior[rows],
+            statuses=self.statuses[rows],
+        )
+
+    @classmethod
+    def from_masks(
+        cls,
+        masks: Masks,
+        features: Members,
+        feature_keys: Keys,
+        *,
+        log_evidence: FloatArray,
+        log_prior: FloatArray,
+        statuses: StatusArray,
+    ) -> "ModelTable":
+        """Translate masks over a population into sets of feature numbers."""
+        order = np.argsort(features, kind="stable")
+        sorted_masks = masks[:, order]
+        owners, columns = np.nonzero(sorted_masks)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(masks)))])
+        members = features[order][columns].astype(np.int32)
+        return cls(
+            keys=model_keys(starts, members, feature_keys),
+            starts=starts,
+            members=members,
+            log_evidence=np.asarray(log_evidence),
+            log_prior=np.asarray(log_prior),
+            statuses=np.asarray(statuses),
+        )
+
+    @classmethod
+    def concatenate(cls, tables: "list[ModelTable]") -> "ModelTable":
+        """Stack tables over the same feature numbers; models may repeat."""
+        sizes = np.concatenate([table.sizes for table in tables])
+        return cls(
+            keys=np.concatenate([table.keys for table in tables]),
+            starts=np.concatenate([[0], np.cumsum(sizes)]),
+            members=np.concatenate([table.members for table in tables]),
+            log_evidence=np.concatenate([table.log_evidence for table in tables]),
+            log_prior=np.concatenate([table.log_prior for table in tables]),
+            statuses=np.concatenate([table.statuses for table in tables]),
+        )
+
+
+class Ledger:
+    """Collects models population by population.
+
+    Parameters
+    ----------
+    max_models
+        Capacity. Beyond it the least probable models are dropped and their
+        posterior mass is added to `log_lost`.
+    """
+
+    def __init__(self, max_models: int) -> None:
+        if max_models < 1:
+            msg = f"max_models must be at least 1; got max_models={max_models!r}."
+            raise InvalidSettingError(msg)
+        self._max_models = max_models
+        self._pending: list[ModelTable] = []
+        self._n_pending = 0
+        self.log_lost = -np.inf
+
+    def record(self, models: ModelTable, log_lost: float = -np.inf) -> None:
+        """Add models; those already there are recognised by their key."""
+        self._pending.append(models)
+        self._n_pending += len(models)
+        self.log_lost = float(np.logaddexp(self.log_lost, log_lost))
+        if self._n_pending > 2 * self._max_models:
+            self.models()
+
+    def models(self) -> ModelTable:
+        """All models once each, in order of their keys."""
+        table = ModelTable.concatenate(self._pending)
+        table = table.take(unique_rows(table.keys))
+        if len(table) > self._max_models:
+            log_posterior = table.log_evidence + table.log_prior
+            order = np.argsort(-log_posterior, kind="stable")
+            dropped = log_sum_exp(log_posterior[order[self._max_models :]])
+            self.log_lost = float(np.logaddexp(self.log_lost, dropped))
+            table = table.take(np.sort(order[: self._max_models]))
+        self._pending = [table]
+        self._n_pending = len(table)
+        return table
+
+
+def split_key(key: int) -> tuple[int, int]:
+    """Halves of a 128-bit feature key."""
+    return key >> 64, key & 0xFFFFFFFFFFFFFFFF
+
+
+def model_keys(starts: npt.NDArray[np.int64], members: Members, feature_keys: Keys) -> Keys:
+    """Exclusive or of the feature keys of each model; the empty model has key zero."""
+    keys = np.zeros((starts.size - 1, 2), dtype=np.uint64)
+    filled = np.flatnonzero(np.diff(starts))
+    if filled.size:
+        keys[filled] = np.bitwise_xor.reduceat(feature_keys[members], starts[:-1][filled], axis=0)
+    return keys
+
+
+def unique_rows(keys: Keys) -> npt.NDArray[np.int64]:
+    """Position of the first occurrence of each key, in order of the keys."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    ordered = keys[order]
+    fresh = np.ones(len(keys), dtype=np.bool_)
+    fresh[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
+    return order[fresh]

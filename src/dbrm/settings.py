@@ -1,0 +1,169 @@
+"""The settings shared by `dbrm.fit`, the estimators and the command line, checked once.
+
+A value of ``None`` leaves the choice to the preset (`Settings.resolved`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import log
+from typing import Any, Literal, Self, final
+
+from dbrm.errors import InvalidSettingError, UnknownNameError
+from dbrm.evidence import CoefficientPrior, Jeffreys, KnownVariance
+from dbrm.evolution import Operators
+from dbrm.features import Transform
+from dbrm.priors import Complexity, ModelPrior
+
+__all__ = ["Settings"]
+
+_PRESETS = ("paper_text", "paper_code")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    r"""How to search, and under which priors.
+
+    Parameters
+    ----------
+    prior
+        Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
+        `CoefficientPrior`.
+    penalty
+        Prior of the model: ``"aic"``, ``"bic"``, :math:`-\log a` per unit of complexity, or
+        a `ModelPrior`.
+    transforms
+        The nonlinear functions :math:`\mathcal{G}`: names, named sets, `Transform` objects.
+    operators
+        Weights of mutation, crossover, modification and projection.
+    max_depth, max_complexity
+        Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`.
+    max_model_size
+        Most features in one model, :math:`Q`; ``None`` means the population size.
+    max_projection
+        Most inputs of one projection.
+    population_size, n_populations
+        Features in play at a time, and how often they are renewed.
+    n_iter
+        Steps per population where it is too large to enumerate.
+    n_chains, merge
+        Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
+    always
+        Names of covariates that every model contains.
+    scale, missing
+        ``None`` or ``"standard"``; ``"error"`` or ``"indicator"``.
+    preset
+        ``"paper_text"``, ``"paper_code"`` or ``None``.
+    n_jobs, random_state, progress
+        As in scikit-learn; `progress` shows a bar.
+    """
+
+    prior: str | Mapping[str, Any] | CoefficientPrior | None = None
+    penalty: str | float | ModelPrior | None = None
+    transforms: str | Transform | Sequence[str | Transform] | None = None
+    operators: Operators | Mapping[str, float] | None = None
+    max_depth: int = 5
+    max_complexity: int = 10
+    max_model_size: int | None = None
+    max_projection: int = 4
+    population_size: int = 15
+    n_populations: int = 60
+    n_iter: int = 20_000
+    n_chains: int = 4
+    merge: Literal["union", "mass", "uniform"] = "union"
+    always: Sequence[str] = ()
+    scale: Literal["standard"] | None = None
+    missing: Literal["error", "indicator"] = "error"
+    preset: Literal["paper_text", "paper_code"] | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_complexity", "population_size", "n_populations", "n_iter", "n_chains"):
+            self._check_integer(name, least=1)
+        self._check_integer("max_depth", least=0)
+        self._check_integer("max_projection", least=2)
+        if self.max_model_size is not None:
+            self._check_integer("max_model_size", least=0)
+        self._check_choice("merge", ("union", "mass", "uniform"))
+        self._check_choice("scale", (None, "standard"))
+        self._check_choice("missing", ("error", "indicator"))
+        self._check_choice("preset", (None, *_PRESETS))
+
+    def _check_integer(self, name: str, *, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+            msg = f"{name} must be an integer of at least {least}; got {name}={value!r}."
+            raise InvalidSettingError(msg)
+
+    def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            listed = ", ".join(repr(choice) for choice in allowed)
+            msg = f"{name} must be one of {listed}; got {name}={value!r}."
+            raise InvalidSettingError(msg)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Build settings from keyword arguments; a misspelt one is named."""
+        known = {field.name for field in fields(cls)}
+        for name in options:
+            if name not in known:
+                msg = f"Unknown setting {name!r}. Known settings: {', '.join(sorted(known))}."
+                raise UnknownNameError(msg)
+        return cls(**options)
+
+    def resolved(self, family: str, n: float) -> "Settings":
+        """Fill in what was left to the preset."""
+        chosen = _PRESET_CHOICES[self.preset](family, n)
+        given = {name: getattr(self, name) for name in chosen}
+        merged = {
+            name: chosen[name] if given[name] is None else given[name] for name in chosen
+        }
+        if self.preset == "paper_code":
+            merged["transforms"] = _as_in_the_scripts(merged["transforms"])
+        return replace(self, **merged)
+
+
+def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
+    return {"prior": Jeffreys(), "penalty": "bic", "transforms": "smooth", "operators": Operators()}
+
+
+def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
+    """The paper's Section 4: Jeffreys; a = e^-2 for classification, n^-2 otherwise."""
+    return {
+        "prior": Jeffreys(),
+        "penalty": "aic" if family == "binomial" else "bic",
+        "transforms": "paper-classification" if family == "binomial" else "paper-g1",
+        "operators": Operators(),
+    }
+
+
+def _paper_code(family: str, n: float) -> dict[str, Any]:
+    """What the published scripts ran: known variance and a = 1/n; half a nat per sign."""
+    if family == "gaussian":
+        return {
+            "prior": KnownVariance(),
+            "penalty": Complexity(log(max(n, 1.0))),
+            "transforms": "paper-g1",
+            "operators": Operators(1, 10, 5, 1),
+        }
+    return {
+        "prior": Jeffreys(constant="none"),
+        "penalty": "script-weights",
+        "transforms": "paper-classification",
+        "operators": Operators(1, 1, 1, 1),
+    }
+
+
+_PRESET_CHOICES = {None: _default, "paper_text": _paper_text, "paper_code": _paper_code}
+
+
+def _as_in_the_scripts(transforms: Any) -> Any:
+    """The scripts' versions of G1 (with a cosine) and G2: angles in degrees."""
+    if isinstance(transforms, str):
+        return f"{transforms}-code" if transforms in ("paper-g1", "paper-g2") else transforms
+    if isinstance(transforms, Sequence):
+        return [_as_in_the_scripts(item) for item in transforms]
+    return transforms
