@@ -1,4 +1,4 @@
-"""`dbrm.data` reads every data-frame library without importing one."""
+"""`dbrm.data` reads every data-frame library without importing one; nor do data sets at import."""
 
 import subprocess
 import sys
@@ -6,8 +6,8 @@ import sys
 
 def test_no_dataframe_library_is_imported():
     code = (
-        "import sys, dbrm.data; "
-        "print(sorted({'pandas', 'polars', 'pyarrow', 'sklearn', 'scipy'} & set(sys.modules)))"
+        "import sys, dbrm.data, dbrm.datasets; "
+        "print(sorted({'pandas', 'polars', 'pyarrow', 'pooch', 'sklearn', 'scipy'} & set(sys.modules)))"
     )
     output = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

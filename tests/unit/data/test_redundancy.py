@@ -1,14 +1,14 @@
 """Tests of `dbrm.data.redundancy` and of how `learn_recipe` reports what it drops."""
 
-import time
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbrm.data import learn_recipe
+from dbrm.data import learn_recipe, redundancy
 from dbrm.data.redundancy import find_redundant
 from dbrm.errors import DBRMWarning
 
@@ -35,6 +35,7 @@ def test_nearly_equal_columns_are_not_copies(rng):
     assert find_redundant(values) == {2: 0}
 
 
+@settings(deadline=None)
 @given(
     slope=st.floats(1e-6, 1e6) | st.floats(-1e6, -1e-6),
     shift=st.floats(-1e3, 1e3),
@@ -101,11 +102,18 @@ def test_dropped_columns_are_not_needed_later():
     np.testing.assert_array_equal(recipe.apply({"a": [4.0]}).values, [[4.0]])
 
 
-@pytest.mark.parametrize("shape", [(200, 10_000), (1_000_000, 10)])
-def test_large_tables_are_read_in_seconds(rng, shape):
-    """The promise is two seconds; the limit is wide for busy machines."""
-    X = rng.normal(size=shape)
-    start = time.perf_counter()
-    _, table = learn_recipe(X)
-    assert time.perf_counter() - start < 10.0
-    assert table.values.shape == shape
+def test_work_grows_with_the_columns_not_their_pairs(rng, monkeypatch):
+    """Of 50 million pairs only those with equal sketches are compared."""
+    compared = []
+    monkeypatch.setattr(redundancy, "_are_copies", lambda a, b: compared.append(1))
+    find_redundant(rng.normal(size=(200, 10_000)))
+    assert len(compared) < 10_000
+
+
+def test_a_tall_table_is_copied_once(rng):
+    X = rng.normal(size=(200_000, 10))
+    tracemalloc.start()
+    learn_recipe(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * X.nbytes
