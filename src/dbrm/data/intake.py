@@ -101,7 +101,7 @@ def _from_frame(X: TableLike) -> tuple[dict[object, Any], int] | None:
         msg = "X is a lazy frame, whose values do not exist yet. Try X.collect()."
         raise InvalidDataError(msg)
     if isinstance(frame, nw.Series):
-        _refuse_one_dimension((len(frame),))
+        _refuse_one_dimension(len(frame))
     if isinstance(frame, nw.DataFrame):
         return dict(zip(frame.columns, frame.iter_columns(), strict=True)), len(frame)
     return None
@@ -124,8 +124,14 @@ def _from_mapping(X: Mapping[object, Any]) -> tuple[dict[object, Any], int]:
 
 def _from_array(X: TableLike, names: Sequence[str] | None) -> RawTable:
     array = to_array(X)
-    if array.ndim < 2:
-        _refuse_one_dimension(array.shape)
+    if array.ndim == 0:
+        msg = (
+            f"Expected 2D array, got a single {type(X).__name__} instead. X must be an array with "
+            "rows and columns, a data frame, or a mapping of columns."
+        )
+        raise InvalidDataError(msg)
+    if array.ndim == 1:
+        _refuse_one_dimension(array.shape[0])
     if array.ndim > 2:
         msg = (
             f"Found array with dim {array.ndim}, while dim <= 2 is required: X must have rows and "
@@ -173,11 +179,10 @@ def _check_size(n_rows: int, n_columns: int) -> None:
             raise InvalidDataError(msg)
 
 
-def _refuse_one_dimension(shape: tuple[int, ...]) -> NoReturn:
-    got = f"1D array of shape {shape}" if shape else "a scalar"
+def _refuse_one_dimension(length: int) -> NoReturn:
     msg = (
-        f"Expected 2D array, got {got} instead. Reshape your data either using X.reshape(-1, 1) "
-        "if it has a single column or X.reshape(1, -1) if it has a single row."
+        f"Expected 2D array, got 1D array of length {length} instead. Reshape your data either "
+        "using X.reshape(-1, 1) if it has a single column or X.reshape(1, -1) if it has a single row."
     )
     raise InvalidDataError(msg)
 

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from dbrm._typing import Column
-from dbrm.data.columns import RawColumn, read_column
+from dbrm.data.columns import read_column
 from dbrm.data.finite import refuse_infinite, refuse_missing
 from dbrm.data.intake import refuse_sparse, to_array
 from dbrm.data.wording import name_rows, quote
@@ -38,7 +38,8 @@ def check_response(y: Any, n_rows: int, name: str = "y") -> Column:
     if y is None:
         msg = f"dbrm requires {name} to be passed, but the target {name} is None."
         raise InvalidDataError(msg)
-    return _read(y, n_rows, name)
+    advice = "To model classes use DBRMClassifier; otherwise convert it to numbers."
+    return _read(y, n_rows, name, if_text=advice)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Column:
@@ -66,10 +67,10 @@ def check_vector(value: Any, n_rows: int, *, name: str) -> Column:
     if value is None:
         msg = f"{name} must be a number, or one number per row; got None."
         raise InvalidDataError(msg)
-    return _read(value, n_rows, name)
+    return _read(value, n_rows, name, if_text="Convert it to numbers.")
 
 
-def _read(value: Any, n_rows: int, name: str) -> Column:
+def _read(value: Any, n_rows: int, name: str, *, if_text: str) -> Column:
     refuse_sparse(value, name)
     content = _one_dimensional(_unwrap(value), name)
     if len(content) != n_rows:
@@ -80,7 +81,11 @@ def _read(value: Any, n_rows: int, name: str) -> Column:
         raise InvalidDataError(msg)
     column = read_column(name, content)
     if column.kind == "categorical":
-        _refuse_text(column)
+        msg = (
+            f"{name} holds text or categories ({quote(column.levels, limit=5)}) where numbers are "
+            f"needed. {if_text}"
+        )
+        raise InvalidDataError(msg)
     refuse_missing([column], owner=name, advice="Remove these rows.")
     refuse_infinite([column], owner=name)
     return np.array(column.values, dtype=np.float64, order="C")
@@ -110,12 +115,4 @@ def _one_dimensional(content: Any, name: str) -> Any:
         warnings.warn(msg, DataConversionWarning, stacklevel=5)
         return content[:, 0]
     msg = f"{name} should be a 1d array, got an array of shape {shape} instead."
-    raise InvalidDataError(msg)
-
-
-def _refuse_text(column: RawColumn) -> None:
-    msg = (
-        f"{column.name} holds text or categories ({quote(column.levels, limit=5)}) where numbers "
-        "are needed. To model classes use DBRMClassifier; otherwise convert it to numbers."
-    )
     raise InvalidDataError(msg)

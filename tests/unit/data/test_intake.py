@@ -132,8 +132,9 @@ def test_repeated_names_are_named(X):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (1.0, "Expected 2D array, got a scalar"),
-        ("y ~ x", "Expected 2D array, got a scalar"),
+        (1.0, "Expected 2D array, got a single float"),
+        (None, "Expected 2D array, got a single NoneType"),
+        ("y ~ x", "Expected 2D array, got a single str"),
         (np.arange(3.0), r"Reshape your data.*reshape\(-1, 1\)"),
         ([1, 2, 3], "Reshape your data"),
         (pd.Series([1.0, 2.0]), "Reshape your data"),
