@@ -1,1 +1,56 @@
-"""Placeholder."""
+"""What is a feature: expressions, their identity and measures, evaluation, text.
+
+Features are built by `covariate`, `modify`, `multiply` and `project`, or read by
+`parse_feature`; `evaluate` turns them into columns. Nothing here knows about
+models, likelihoods or the search.
+"""
+
+from dbrm.features.base import Feature
+from dbrm.features.building import covariate, modify, multiply, project
+from dbrm.features.evaluation import ColumnCache, column_status, evaluate
+from dbrm.features.families import hinge, hinge_down, power, step, step_down
+from dbrm.features.interval import REALS, Interval
+from dbrm.features.knots import fit_knots
+from dbrm.features.library import TRANSFORMS
+from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.parsing import parse_feature
+from dbrm.features.sets import (
+    TRANSFORM_SETS,
+    get_transform,
+    resolve_transforms,
+    transform_names,
+)
+from dbrm.features.transforms import Transform
+from dbrm.features.traversal import fold, walk
+
+__all__ = [
+    "REALS",
+    "TRANSFORMS",
+    "TRANSFORM_SETS",
+    "ColumnCache",
+    "Covariate",
+    "Feature",
+    "Interval",
+    "Modification",
+    "Product",
+    "Projection",
+    "Transform",
+    "column_status",
+    "covariate",
+    "evaluate",
+    "fit_knots",
+    "fold",
+    "get_transform",
+    "hinge",
+    "hinge_down",
+    "modify",
+    "multiply",
+    "parse_feature",
+    "power",
+    "project",
+    "resolve_transforms",
+    "step",
+    "step_down",
+    "transform_names",
+    "walk",
+]

@@ -1,0 +1,56 @@
+"""The functions that build features; what the operators of the search call."""
+
+from collections.abc import Sequence
+
+from dbrm.errors import InvalidSettingError
+from dbrm.features.base import Feature
+from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.transforms import Transform
+
+__all__ = ["covariate", "modify", "multiply", "project"]
+
+
+def covariate(name: str) -> Covariate:
+    """Return the feature that is one column of the table."""
+    return Covariate(name)
+
+
+def modify(transform: Transform, child: Feature, knot: float | None = None) -> Feature:
+    """Return g(F); for an idempotent g applied to a g(...), that itself.
+
+    Parameters
+    ----------
+    transform
+        The function g.
+    child
+        The feature F.
+    knot
+        The value of a knot at a training quantile, once known.
+    """
+    return Modification(transform, child, knot)
+
+
+def multiply(*features: Feature) -> Feature:
+    """Return the product of the features; of a single one, that itself."""
+    if not features:
+        msg = "multiply needs at least one feature; got none."
+        raise InvalidSettingError(msg)
+    return features[0] if len(features) == 1 else Product(features)
+
+
+def project(
+    transform: Transform,
+    children: Sequence[Feature],
+    weights: Sequence[float],
+    bias: float | None = None,
+    *,
+    weights_in_identity: bool = False,
+    knot: float | None = None,
+) -> Projection:
+    """Return g(bias + weights . children); see `Projection`.
+
+    The result's ``children`` are sorted and its ``weights`` follow them.
+    """
+    return Projection(
+        transform, children, weights, bias, fixed_identity=weights_in_identity, knot=knot
+    )

@@ -1,0 +1,161 @@
+r"""Features become columns, with a status each; the inner loop of the search.
+
+A column is
+
+* ``NOT_A_NUMBER`` if any value is NaN,
+* ``OVERFLOW`` if any is infinite or exceeds :math:`10^{150}` in size, so that its
+  squares can still be summed; a pole, such as ``log_abs`` at 0, counts as this,
+* ``CONSTANT`` if its standard deviation is at most :math:`10^{-10} \max|F|`,
+* ``OK`` otherwise,
+
+the first that applies. The final values decide: an overflow on the way to a
+finite value, ``gauss(exp(exp(x)))``, is no failure. Nothing here warns.
+"""
+
+from collections.abc import Iterable
+from math import isnan, sqrt
+from typing import NoReturn
+
+import numpy as np
+
+from dbrm._typing import Column, Matrix, StatusArray, TableLike
+from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.features.base import Feature
+from dbrm.features.nodes import Covariate
+from dbrm.features.tables import Reader
+from dbrm.status import Status
+
+__all__ = ["ColumnCache", "collect", "column_status", "evaluate", "evaluate_one"]
+
+# Columns of one table by the exact text of their feature.
+ColumnCache = dict[str, Column]
+
+_LARGEST = 1e150
+_FLAT = 1e-10
+
+
+def evaluate(
+    features: Iterable[Feature], table: TableLike, cache: ColumnCache | None = None
+) -> tuple[Matrix, StatusArray]:
+    """Evaluate features on every row of a table.
+
+    Parameters
+    ----------
+    features
+        The features, one column each.
+    table
+        Mapping of names to columns, a data frame, or an object with
+        ``column(name)``.
+    cache
+        Columns known already, by ``feature.text``; every sub-expression met is added.
+        One cache belongs to one table. If omitted, sub-expressions are shared within
+        this call only.
+
+    Returns
+    -------
+    values
+        One column per feature, Fortran-ordered.
+    statuses
+        One `Status` per column.
+
+    Raises
+    ------
+    UnknownNameError
+        If the table lacks a covariate.
+    """
+    wanted = list(features)
+    reader = Reader(table)
+    columns = {} if cache is None else cache
+    with np.errstate(all="ignore"):
+        found = [collect(feature, reader, columns) for feature in wanted]
+        n_rows = found[0].size if found else reader.n_rows()
+        values = np.empty((n_rows, len(found)), order="F")
+        statuses = np.empty(len(found), dtype=np.uint8)
+        for i, column in enumerate(found):
+            if column.size != n_rows:
+                _refuse_lengths(wanted[i], column.size, n_rows)
+            values[:, i] = column
+            statuses[i] = _status(column)
+    return values, statuses
+
+
+def evaluate_one(feature: Feature, table: TableLike, cache: ColumnCache | None = None) -> Column:
+    """Evaluate one feature; the column is the caller's own, free to change."""
+    with np.errstate(all="ignore"):
+        return collect(feature, Reader(table), {} if cache is None else cache).copy()
+
+
+def column_status(column: Column) -> Status:
+    """Say whether a column is fit for use; the rules are those of this module."""
+    with np.errstate(all="ignore"):
+        return Status(_status(np.asarray(column, dtype=np.float64)))
+
+
+def collect(feature: Feature, reader: Reader, columns: ColumnCache) -> Column:
+    """Return the column of a feature, adding it and its sub-expressions to ``columns``.
+
+    Runs inside the caller's ``np.errstate``. The columns kept are read-only.
+    """
+    known = columns.get(feature.text)
+    if known is not None:
+        return known
+    if not feature.fitted:
+        msg = (
+            f"The feature {feature.text} has a knot at a training quantile whose value is not "
+            "known yet. Call fit_knots(feature, table) with the training table first."
+        )
+        raise InvalidSettingError(msg)
+    stack = [feature]
+    while stack:
+        node = stack[-1]
+        pending = [child for child in node.children if child.text not in columns]
+        if pending:
+            stack.extend(pending)
+            continue
+        stack.pop()
+        if node.text not in columns:
+            column = (
+                reader.column(node.name)
+                if isinstance(node, Covariate)
+                else _computed(node, columns)
+            )
+            column.flags.writeable = False
+            columns[node.text] = column
+    return columns[feature.text]
+
+
+def _computed(node: Feature, columns: ColumnCache) -> Column:
+    try:
+        column = node.compute(columns)
+    except ValueError:
+        sizes = {columns[child.text].size for child in node.children}
+        if len(sizes) > 1:
+            _refuse_lengths(node, *sizes)
+        raise
+    return column
+
+
+def _refuse_lengths(feature: Feature, *sizes: int) -> NoReturn:
+    msg = (
+        f"All columns must have the same number of rows; those of {feature.text} have "
+        f"{' and '.join(map(str, sizes))}. A cache must only be used with one table."
+    )
+    raise InvalidDataError(msg)
+
+
+def _status(column: Column) -> int:
+    if not column.size:
+        return Status.OK
+    high, low = float(column.max()), float(column.min())
+    largest = max(high, -low)
+    if isnan(high):
+        return Status.NOT_A_NUMBER
+    if largest > _LARGEST:
+        return Status.OVERFLOW
+    # The standard deviation is at least range / sqrt(2 n), which settles nearly all columns.
+    if high - low > _FLAT * largest * sqrt(2.0 * column.size):
+        return Status.OK
+    # Scaled first: squares of tiny numbers would vanish.
+    if largest == 0.0 or float(np.std(column / largest)) <= _FLAT:
+        return Status.CONSTANT
+    return Status.OK

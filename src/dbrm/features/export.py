@@ -1,0 +1,134 @@
+"""Features for other programs and for print: SymPy and LaTeX."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import floor, log10
+from typing import Any
+
+from dbrm.features._sympy import sympy as sp
+from dbrm.features.base import Feature
+from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.transforms import Transform
+from dbrm.features.traversal import fold
+
+__all__ = ["to_latex", "to_sympy"]
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: "\\" + character for character in "{}$&#%_"},
+}
+_INDEXED = re.compile(r"([A-Za-z])_?([0-9]+)")
+_PLACEHOLDER = re.compile(r"#([12])")
+
+
+def to_sympy(feature: Feature, symbols: Mapping[str, Any] | None = None) -> Any:
+    """Return a SymPy expression.
+
+    Parameters
+    ----------
+    feature
+        Any feature. A transform without a SymPy form becomes an undefined function.
+    symbols
+        Expressions for covariates; a plain ``Symbol`` of the same name otherwise.
+    """
+    given = symbols or {}
+
+    def export(node: Feature, children: Sequence[Any]) -> Any:
+        match node:
+            case Covariate():
+                return given[node.name] if node.name in given else sp.Symbol(node.name)
+            case Product():
+                return sp.Mul(*children)
+            case Projection():
+                terms = [sp.Float(w) * c for w, c in zip(node.weights, children, strict=True)]
+                bias = [] if node.bias is None else [sp.Float(node.bias)]
+                return _sympy_applied(node.transform, sp.Add(*bias, *terms), node.knot)
+            case Modification():
+                return _sympy_applied(node.transform, children[0], node.knot)
+        raise AssertionError(node)
+
+    return fold(feature, export)
+
+
+def _sympy_applied(transform: Transform, argument: Any, knot: float | None) -> Any:
+    name = transform.name
+    if transform.quantile is None:
+        inputs = [argument]
+    else:
+        # A knot that is not known yet stays a symbol.
+        inputs = [argument, sp.Symbol(f"c_{name}") if knot is None else sp.Float(knot)]
+    form = sp.Function(name) if transform.sympy is None else transform.sympy
+    return form(*inputs)
+
+
+def to_latex(feature: Feature, *, digits: int = 4) -> str:
+    """Return LaTeX for use in a formula; weights are rounded to ``digits`` significant ones."""
+
+    def export(node: Feature, children: Sequence[str]) -> str:
+        match node:
+            case Covariate():
+                return _latex_name(node.name)
+            case Product():
+                return _latex_product(node, children)
+            case Projection():
+                inside = _latex_sum(node, children, digits)
+                return _latex_applied(node.transform, inside, node.knot, digits)
+            case Modification():
+                return _latex_applied(node.transform, children[0], node.knot, digits)
+        raise AssertionError(node)
+
+    return fold(feature, export)
+
+
+def _latex_name(name: str) -> str:
+    if len(name) == 1 and name.isalpha():
+        return name
+    if indexed := _INDEXED.fullmatch(name):
+        return f"{indexed[1]}_{{{indexed[2]}}}"
+    escaped = "".join([_SPECIAL.get(character, character) for character in name])
+    command = "mathrm" if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) else "text"
+    return rf"\{command}{{{escaped}}}"
+
+
+def _latex_product(node: Product, factors: Sequence[str]) -> str:
+    kinds = dict(zip(factors, node.factors, strict=True))
+    parts = []
+    for factor, multiplicity in Counter(factors).items():
+        if multiplicity == 1:
+            parts.append(factor)
+        elif isinstance(kinds[factor], Covariate):
+            parts.append(f"{{{factor}}}^{{{multiplicity}}}")
+        else:
+            parts.append(rf"\left({factor}\right)^{{{multiplicity}}}")
+    return r" \, ".join(parts)
+
+
+def _latex_sum(node: Projection, children: Sequence[str], digits: int) -> str:
+    parts = [] if node.bias is None else [_latex_number(node.bias, digits)]
+    for weight, child in zip(node.weights, children, strict=True):
+        sign = "" if not parts else " - " if weight < 0.0 else " + "
+        number = _latex_number(abs(weight) if parts else weight, digits)
+        parts.append(rf"{sign}{number} \, {child}")
+    return "".join(parts)
+
+
+def _latex_applied(transform: Transform, inside: str, knot: float | None, digits: int) -> str:
+    template = transform.latex
+    if template is None:
+        name = "".join([_SPECIAL.get(character, character) for character in transform.name])
+        template = rf"\operatorname{{{name}}}\left(#1\right)"
+    shown = f"q_{{{transform.quantile}}}" if knot is None else _latex_number(knot, digits)
+    return _PLACEHOLDER.sub(lambda match: inside if match[1] == "1" else shown, template)
+
+
+def _latex_number(value: float, digits: int) -> str:
+    if value == 0.0:
+        return "0"
+    exponent = floor(log10(abs(value)))
+    if -4 <= exponent < max(digits, 6):
+        return f"{value:.{digits}g}" if exponent < digits else f"{value:.0f}"
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(power)}}}"

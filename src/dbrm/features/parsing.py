@@ -1,0 +1,269 @@
+"""`parse_feature`: text becomes a feature.
+
+The grammar, in which white space is free::
+
+    sum    = [sign] term { sign term }        sign  = "+" | "-"
+    term   = factor { "*" factor }
+    factor = atom [ ("^" | "**") exponent ]
+    atom   = number | name | "`" any name "`" | "(" sum ")" | "|" sum "|"
+           | transform "(" sum ")" | transform "{" sum "}"
+
+* A name followed by ``(``, ``{`` or ``[`` is a transform, any other a covariate;
+  a column called ``sin`` is thus no trouble: ``sin(sin)``.
+* The sum in a transform's parentheses makes a modification if it is one feature,
+  ``tanh(x*y)``, otherwise a projection: ``tanh(1.0*x)``, ``tanh(0.3 + x - 2*y)``.
+  Braces in place of parentheses say that the weights belong to the identity.
+* ``F^3`` is ``F*F*F``; other exponents are powers, ``F^(1/3)`` or ``|F|^(1/3)`` is
+  ``troot(F)``. A power of a sum is a projection: ``(x + y)^2`` is
+  ``square(1.0*x + 1.0*y)``.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from math import isfinite, nan
+from typing import NoReturn, final
+
+from dbrm.errors import InvalidSettingError
+from dbrm.features.affine import Affine
+from dbrm.features.base import Feature
+from dbrm.features.building import modify, multiply, project
+from dbrm.features.families import FAMILIES, power
+from dbrm.features.naming import raise_unknown, unquote
+from dbrm.features.nodes import Covariate
+from dbrm.features.sets import find_builtin, resolve_transforms, transform_names
+from dbrm.features.tokens import MAX_LENGTH, Token, complain, tokenize
+from dbrm.features.transforms import Transform
+
+__all__ = ["parse_feature"]
+
+_CLOSING = {"(": ")", "{": "}", "|": "|"}
+
+
+def parse_feature(
+    text: str,
+    names: Iterable[str] | None = None,
+    *,
+    transforms: Iterable[str | Transform] = (),
+) -> Feature:
+    """Read a feature from its text.
+
+    Parameters
+    ----------
+    text
+        Such as ``"troot(PeriodDays*PeriodDays*HostStarMassSlrMass)"``; see the
+        module for the grammar. Odd column names go between backticks.
+    names
+        The known columns; if given, any other name is an error.
+    transforms
+        Your own transforms; the built-in ones are always known.
+
+    Returns
+    -------
+        The feature in canonical form; ``parse_feature(str(feature))`` is ``feature``.
+
+    Raises
+    ------
+    FeatureSyntaxError
+        If the text does not follow the grammar.
+    UnknownNameError
+        If it mentions an unknown transform, or a column not among ``names``.
+
+    Examples
+    --------
+    >>> str(parse_feature("x*(y*x)"))
+    'x*x*y'
+    >>> str(parse_feature("tanh(x1*1.2 + 0.3 - x4)"))
+    'tanh(0.3 + 1.2*x1 - 1.0*x4)'
+    """
+    own = {g.name: g for g in resolve_transforms(transforms)}
+    known = None if names is None else dict.fromkeys(names)
+    parser = _Parser(text, known, own)
+    value = parser.affine()
+    if parser.ahead.kind != "end":
+        parser.expected("an operator or the end")
+    feature = value.as_feature()
+    if feature is None:
+        what = "A number alone" if value.is_number else "A weighted sum"
+        complain(text, 0, f"{what} is not a feature; write it inside a transform, as in tanh(...)")
+    return feature
+
+
+@final
+class _Parser:
+    """Recursive descent, with few Python calls per level of nesting."""
+
+    def __init__(
+        self, text: str, names: Collection[str] | None, own: Mapping[str, Transform]
+    ) -> None:
+        self.text = text
+        self.names = names
+        self.own = own
+        self.tokens = tokenize(text)
+        self.index = 0
+        # What powers may write out in full, all together: x^9 is nine times x.
+        self.budget = MAX_LENGTH
+
+    @property
+    def ahead(self) -> Token:
+        return self.tokens[self.index]
+
+    def take(self, *kinds: str) -> Token | None:
+        """Take the next token if it is of one of these kinds."""
+        token = self.tokens[self.index]
+        if token.kind not in kinds:
+            return None
+        self.index += 1
+        return token
+
+    def expected(self, what: str) -> NoReturn:
+        token = self.ahead
+        found = "the end of the text" if token.kind == "end" else repr(token.text[:40])
+        complain(self.text, token.position, f"Expected {what}, found {found}")
+
+    def affine(self) -> Affine:
+        values: list[Affine] = []
+        while not values or self.ahead.kind in ("+", "-"):
+            negative = False
+            while sign := self.take("+", "-"):
+                negative ^= sign.kind == "-"
+            start = self.ahead.position
+            factors = [self.factor()]
+            while self.take("*"):
+                factors.append(self.factor())
+            value = Affine.product(factors)
+            if value is None:
+                complain(self.text, start, "A sum cannot be a factor; write it inside a transform")
+            values.append(value.scaled(-1.0) if negative else value)
+        return Affine.total(values)
+
+    def factor(self) -> Affine:
+        token = self.ahead
+        if self.take("number"):
+            value = Affine.number(self.finite(float(token.text), token))
+        elif self.take("(", "|"):
+            value = self.affine()
+            if not self.take(_CLOSING[token.kind]):
+                self.expected(f"an operator or {_CLOSING[token.kind]!r}")
+        elif not self.take("name", "quoted"):
+            self.expected("a feature or a number")
+        elif token.kind == "name" and self.ahead.kind in ("(", "{", "parameter"):
+            transform, knot = self.transform(token)
+            brace = self.take("(", "{")
+            if brace is None:
+                self.expected("'('")
+            argument = self.affine()
+            if not self.take(_CLOSING[brace.kind]):
+                self.expected(f"an operator or {_CLOSING[brace.kind]!r}")
+            value = self.applied(transform, argument, token, knot=knot, fixed=brace.kind == "{")
+        else:
+            value = Affine.feature(self.covariate(token))
+        if token.kind == "|" or self.ahead.kind in ("^", "**"):
+            value = self.powered(value, token)
+        return value
+
+    def covariate(self, token: Token) -> Feature:
+        name = unquote(token.text)
+        if self.names is not None and name not in self.names:
+            raise_unknown("column", name, self.names)
+        return Covariate(name)
+
+    def transform(self, token: Token) -> tuple[Transform, float | None]:
+        """Read a transform's parameter, and the knot stored with it: ``[q0.5=1.234]``."""
+        parameter = self.take("parameter")
+        if parameter is None:
+            return self.named(token.text, token), None
+        inside, equals, knot = parameter.text[1:-1].partition("=")
+        transform = self.named(f"{token.text}[{inside.strip()}]", token)
+        if not equals:
+            return transform, None
+        try:
+            return transform, self.finite(float(knot), parameter)
+        except ValueError:
+            complain(self.text, parameter.position, "Expected a number after '='")
+
+    def named(self, name: str, token: Token) -> Transform:
+        try:
+            found = self.own.get(name) or find_builtin(name)
+        except InvalidSettingError as error:
+            complain(self.text, token.position, str(error).rstrip("."))
+        if found is None:
+            hint = f"In a feature: {token.text[:40]} at position {token.position}."
+            if name in FAMILIES:
+                hint = f"Write its parameter: {name}[1.5](...)."
+            raise_unknown("transform", name, (*transform_names(), *self.own), hint=hint)
+        return found
+
+    def applied(
+        self,
+        transform: Transform,
+        argument: Affine,
+        token: Token,
+        *,
+        knot: float | None = None,
+        fixed: bool = False,
+    ) -> Affine:
+        """Make a modification or a projection."""
+        if argument.is_number:
+            complain(self.text, token.position, f"{transform.name}(...) needs a feature inside")
+        child = argument.as_feature()
+        try:
+            if child is not None and not fixed:
+                return Affine.feature(modify(transform, child, knot))
+            weights = [1.0 if weight is None else weight for weight, _ in argument.terms]
+            children = [feature for _, feature in argument.terms]
+            return Affine.feature(
+                project(
+                    transform,
+                    children,
+                    weights,
+                    argument.bias,
+                    weights_in_identity=fixed,
+                    knot=knot,
+                )
+            )
+        except InvalidSettingError as error:
+            complain(self.text, token.position, str(error)[:200].rstrip("."))
+
+    def powered(self, base: Affine, token: Token) -> Affine:
+        """Raise to a power: a repeated product, or the transform of that name."""
+        if not self.take("^", "**"):
+            self.expected("'^' and an exponent after |...|")
+        place = self.ahead
+        exponent = self.exponent()
+        whole = exponent.is_integer()
+        child = base.as_feature()
+        if exponent == 0.0 or base.is_number or (token.kind == "|" and whole):
+            what = "a whole power of |...|" if token.kind == "|" else "a power of a number, or 0"
+            complain(self.text, place.position, f"This is not a feature: {what}")
+        if exponent == 1.0:
+            return base
+        if child is None or not whole or exponent < 0.0:
+            return self.applied(power(exponent), base, token)
+        self.budget -= int(min(exponent, MAX_LENGTH)) * (len(child.text) + 1)
+        if self.budget < 0:
+            complain(self.text, place.position, "Too many factors")
+        return Affine.feature(multiply(*[child] * int(exponent)))
+
+    def exponent(self) -> float:
+        """Read a number or, in parentheses, a fraction, either with a sign."""
+        place = self.ahead
+        bracket = self.take("(")
+        sign = -1.0 if self.take("-") else 1.0
+        value = self.number()
+        if bracket:
+            if self.take("/"):
+                denominator = self.number()
+                value = value / denominator if denominator else nan
+            if not self.take(")"):
+                self.expected("')'")
+        return self.finite(sign * value, place)
+
+    def number(self) -> float:
+        token = self.take("number")
+        if token is None:
+            self.expected("a number")
+        return float(token.text)
+
+    def finite(self, value: float, token: Token) -> float:
+        if not isfinite(value):
+            complain(self.text, token.position, "This number is too large")
+        return value

@@ -1,0 +1,92 @@
+"""The text of a feature becomes tokens; errors point at the place.
+
+Nothing is ever evaluated, and length, number of tokens and nesting are limited.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn, final
+
+from dbrm.errors import FeatureSyntaxError
+from dbrm.features.naming import is_text
+
+__all__ = ["MAX_LENGTH", "MAX_NESTING", "MAX_TOKENS", "Token", "complain", "tokenize"]
+
+MAX_LENGTH = 100_000
+MAX_TOKENS = 50_000
+MAX_NESTING = 200
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<name>[^\W\d]\w*)
+    | (?P<quoted>`(?:[^`\\]|\\.)*`)
+    | (?P<parameter>\[[^\[\]`]*\])
+    | (?P<symbol>\*\*|[-+*/^(){}|])
+    | (?P<end>\Z)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_WINDOW = 30
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of text: its kind (for symbols the symbol itself), content and place."""
+
+    kind: str
+    text: str
+    position: int
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split the text into tokens; the last one has the kind ``end``."""
+    if not is_text(text):
+        msg = f"A feature is parsed from text; got {type(text).__name__}."
+        raise FeatureSyntaxError(msg)
+    if len(text) > MAX_LENGTH:
+        msg = f"The text of a feature may have {MAX_LENGTH} characters; got {len(text)}."
+        raise FeatureSyntaxError(msg)
+    tokens: list[Token] = []
+    position = nesting = 0
+    while not tokens or tokens[-1].kind != "end":
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            _complain_character(text, position)
+        kind, content = match.lastgroup, match[match.lastgroup]
+        token = Token(content if kind == "symbol" else kind, content, match.start(kind))
+        nesting += (token.kind in "({") - (token.kind in ")}")
+        if nesting > MAX_NESTING:
+            complain(text, token.position, f"Nested more than {MAX_NESTING} deep")
+        if len(tokens) >= MAX_TOKENS:
+            complain(text, token.position, f"More than {MAX_TOKENS} tokens")
+        tokens.append(token)
+        position = match.end()
+    return tokens
+
+
+def complain(text: str, position: int, message: str) -> NoReturn:
+    """Raise a `FeatureSyntaxError` that shows the place."""
+    msg = f"{message}, at position {position}.\n{_pointer(text, position)}"
+    raise FeatureSyntaxError(msg)
+
+
+def _pointer(text: str, position: int) -> str:
+    """Show the text around a position, with a caret under it."""
+    start = max(0, position - _WINDOW)
+    before = "..." if start else ""
+    after = "..." if position + _WINDOW < len(text) else ""
+    piece = re.sub(r"\s", " ", text[start : position + _WINDOW])
+    return f"    {before}{piece}{after}\n    {' ' * (len(before) + position - start)}^"
+
+
+def _complain_character(text: str, position: int) -> NoReturn:
+    while text[position].isspace():
+        position += 1
+    character = text[position]
+    if character in "`[":
+        closing = {"`": "`", "[": "]"}[character]
+        complain(text, position, f"This {character} is never closed by {closing}")
+    hint = "; write an odd column name between backticks, `like this`"
+    complain(text, position, f"Unexpected character {character!r}{hint}")
