@@ -181,8 +181,9 @@ def _check_size(n_rows: int, n_columns: int) -> None:
 
 def _refuse_one_dimension(length: int) -> NoReturn:
     msg = (
-        f"Expected 2D array, got 1D array of length {length} instead. Reshape your data either "
-        "using X.reshape(-1, 1) if it has a single column or X.reshape(1, -1) if it has a single row."
+        f"Expected 2D array, got 1D array of length {length} instead. Reshape your data "
+        "either using X.reshape(-1, 1) if it has a single column or X.reshape(1, -1) if it has a "
+        "single row."
     )
     raise InvalidDataError(msg)
 
