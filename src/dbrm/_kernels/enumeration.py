@@ -21,6 +21,9 @@ from dbrm._kernels.piecewise import piecewise_one
 
 __all__ = ["inclusion_of_all", "prior_of_all", "residuals_of_all", "score_of_all", "score_one"]
 
+# Subsets scored together; small enough for the nearest cache.
+BLOCK = 256
+
 
 @nb.njit(cache=True, nogil=True)
 def residuals_of_all(gram, cross, total, max_size, tolerance):
@@ -117,6 +120,11 @@ def score_of_all(
     Residual fractions below ``floor`` are raised to it (perfect fits).
     """
     values = np.empty(residuals.size)
+    if pieces.shape[1] > 0:
+        _piecewise_of_all(
+            values, residuals, floor, constant, linear, ceiling, pieces, scale, inverse_width
+        )
+        return values
     for subset in range(residuals.size):
         fraction = residuals[subset]
         row = popcount(subset)
@@ -137,6 +145,36 @@ def score_of_all(
             inverse_width,
         )
     return values
+
+
+@nb.njit(cache=True, nogil=True)
+def _piecewise_of_all(
+    values, residuals, floor, constant, linear, ceiling, pieces, scale, inverse_width
+):
+    """`score_one` of every subset, block by block: first the logarithms, then the polynomials.
+
+    Taken one after the other they overlap in the processor and cost half.
+    """
+    fractions = np.empty(BLOCK)
+    arguments = np.empty(BLOCK)
+    for start in range(0, residuals.size, BLOCK):
+        length = min(BLOCK, residuals.size - start)
+        for i in range(length):
+            fraction = residuals[start + i]
+            # Impossible subsets are computed as perfect ones and overwritten below.
+            if not fraction < np.inf or fraction < floor:
+                fraction = floor
+            fraction = min(fraction, ceiling[popcount(start + i)])
+            fractions[i] = fraction
+            arguments[i] = np.log((fraction + scale * (1.0 - fraction)) / fraction)
+        for i in range(length):
+            row = popcount(start + i)
+            value = constant[row] + linear * fractions[i]
+            value += piecewise_one(arguments[i], row, pieces, inverse_width)
+            values[start + i] = value
+        for i in range(length):
+            if not residuals[start + i] < np.inf:
+                values[start + i] = -np.inf
 
 
 @nb.njit(cache=True, nogil=True)

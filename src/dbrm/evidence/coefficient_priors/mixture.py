@@ -1,0 +1,138 @@
+r"""Mixtures of g-priors: everything that follows from a density of :math:`u = 1/(1+g)`.
+
+.. math:: \frac{p(y|M)}{p(y|M_0)} = \int u^{p/2}\{1 - R^2(1-u)\}^{-(n-1)/2}\pi(u)\,du,
+
+and with :math:`e^{-Wu/2}` in place of the braces for a generalised linear model with
+Wald statistic :math:`W` (Liang et al. 2008; Li and Clyde 2018; METHODS A1.2, A2.4).
+"""
+
+from abc import abstractmethod
+from functools import lru_cache
+from math import ceil, inf
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._kernels.piecewise import COEFFICIENTS
+from dbrm._kernels.quadrature import gaussian_mixtures, glm_mixtures
+from dbrm._typing import FloatArray, IntArray, Matrix
+from dbrm.evidence.coefficient_priors.base import (
+    CoefficientPrior,
+    GaussianShape,
+    GaussianSummary,
+    log_evidence_of_null,
+    where_estimable,
+)
+from dbrm.evidence.coefficient_priors.fixed_g import GLM_CONSTANT, shrunken_summary
+from dbrm.evidence.coefficient_priors.mixing import MixingDensity
+from dbrm.evidence.coefficient_priors.tabulate import WIDEST, panels_per_unit, tabulate
+from dbrm.evidence.score import GlmTable, Pieces, ScoreTable
+
+__all__ = ["MixturePrior", "gaussian_log_factors", "glm_log_factors"]
+
+# Wald statistics above this are taken to be equal to it.
+LARGEST_WALD = 1e13
+GLM_LENGTH = WIDEST * ceil(np.log1p(LARGEST_WALD) / WIDEST)
+
+
+class MixturePrior(CoefficientPrior):
+    """A g-prior whose g has a prior of its own.
+
+    An author of a new one supplies `mixing`; the rest is numerical integration.
+    Instances must be hashable: tables are kept between populations.
+    """
+
+    @abstractmethod
+    def mixing(self, size: int, n: float) -> MixingDensity | None:
+        """Density of u for models of `size` >= 1 columns; ``None`` where undefined."""
+
+    def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
+        length = WIDEST * ceil(np.log1p(shape.n * (1.0 / shape.floor - 1.0)) / WIDEST)
+        length = max(length, WIDEST)
+        per_unit = panels_per_unit(int(sizes.max(initial=0)))
+        pieces, defined = _stack(self, sizes, shape.n, length, per_unit, glm=False)
+        constant = np.where(defined, log_evidence_of_null(shape), -inf)
+        zeros = np.zeros(sizes.size)
+        return ScoreTable(
+            constant=where_estimable(constant, sizes, shape.n),
+            log_slope=zeros,
+            complement_slope=zeros,
+            shift=0.0,
+            linear=0.0,
+            ceiling=np.ones(sizes.size),
+            pieces=pieces,
+            scale=shape.n,
+            inverse_width=float(per_unit),
+        )
+
+    def glm_table(self, sizes: IntArray, n: float) -> GlmTable:
+        per_unit = panels_per_unit(int(sizes.max(initial=0)))
+        pieces, defined = _stack(self, sizes, n, GLM_LENGTH, per_unit, glm=True)
+        zeros = np.zeros(sizes.size)
+        constant = np.where(defined, GLM_CONSTANT, -inf)
+        return GlmTable(constant, -0.5, zeros, zeros, zeros, pieces, float(per_unit))
+
+    def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
+        mixing = self.mixing(size, shape.n) if size else None
+        if mixing is None:
+            return shrunken_summary(1.0, fraction, shape)
+        odds = np.array([(1.0 - fraction) / fraction])
+        _, mean = gaussian_log_factors(mixing, size, shape.n, odds)
+        return shrunken_summary(1.0 - float(mean[0]), fraction, shape)
+
+
+def gaussian_log_factors(
+    mixing: MixingDensity, size: int, n: float, odds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Log Bayes factors and posterior means of :math:`u` at values of :math:`R^2/(1-R^2)`."""
+    grid = mixing.grid(size, _sharpest(size, n, float(odds.max(initial=0.0))))
+    values, means = gaussian_mixtures(grid.base, grid.u, 0.5 * (n - 1), odds)
+    return values, means
+
+
+def glm_log_factors(
+    mixing: MixingDensity, size: int, wald: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Log of :math:`\int u^{p/2}e^{-Wu/2}\pi(u)du` and posterior means of :math:`u`."""
+    grid = mixing.grid(size, 1.0 / (1.0 + float(wald.max(initial=0.0))))
+    values, means = glm_mixtures(grid.base, grid.u, wald)
+    return values, means
+
+
+def _sharpest(size: int, n: float, odds: float) -> float:
+    return min(1.0, (1.0 + size) / max(n, 1.0)) / (1.0 + odds)
+
+
+def _stack(
+    prior: MixturePrior, sizes: IntArray, n: float, length: int, per_unit: int, *, glm: bool
+) -> tuple[Pieces, npt.NDArray[np.bool_]]:
+    """Rows of all sizes, and which of them the prior is defined for."""
+    pieces = np.zeros((sizes.size, length * per_unit, COEFFICIENTS))
+    defined = np.ones(sizes.size, dtype=np.bool_)
+    for i, size in enumerate(sizes.tolist()):
+        if size == 0:
+            continue
+        row = _row(prior, size, n, length, per_unit, glm=glm)
+        if row is None:
+            defined[i] = False
+        else:
+            pieces[i] = row
+    return pieces, defined
+
+
+@lru_cache(maxsize=1024)
+def _row(
+    prior: MixturePrior, size: int, n: float, length: int, per_unit: int, *, glm: bool
+) -> Matrix | None:
+    """Build one row (some 25 kB, kept for the next population); none where undefined."""
+    mixing = prior.mixing(size, n) if glm or size + 1 < n else None
+    if mixing is None:
+        return None
+
+    def glm_factor(argument: FloatArray) -> FloatArray:
+        return glm_log_factors(mixing, size, np.expm1(argument))[0]
+
+    def gaussian_factor(argument: FloatArray) -> FloatArray:
+        return gaussian_log_factors(mixing, size, n, np.expm1(argument) / n)[0]
+
+    return tabulate(glm_factor if glm else gaussian_factor, length, per_unit)

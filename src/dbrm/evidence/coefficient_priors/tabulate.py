@@ -1,0 +1,108 @@
+"""From a smooth function to the rows of a score table.
+
+The function is sampled at Chebyshev nodes of panels that are halved until the series
+has converged, and the series is then re-expanded on the equally wide panels that the
+compiled loops want. This module sees a function of one argument and nothing else.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from dbrm._kernels.piecewise import COEFFICIENTS
+from dbrm._typing import FloatArray, Matrix
+
+__all__ = ["WIDEST", "panels_per_unit", "tabulate"]
+
+# Nodes of a sampled panel.
+NODES = 32
+# The whole range is a multiple of this; sampled panels are this wide, or halves of it.
+WIDEST = 8
+# The last coefficients of a converged series, relative to its largest value.
+TOLERANCE = 2e-13
+
+
+def panels_per_unit(largest_size: int) -> int:
+    r"""Stored panels per unit of the argument.
+
+    A mixture turns from hopeless to supported around :math:`W = p`, over a distance of
+    :math:`4/\sqrt p` in :math:`\log W`: larger models need narrower panels.
+    """
+    per_unit = 8
+    while per_unit**2 < largest_size:
+        per_unit *= 2
+    return per_unit
+
+
+def tabulate(function: Callable[[FloatArray], FloatArray], length: int, per_unit: int) -> Matrix:
+    """Coefficients of `function` on ``[0, length]``, panels by powers.
+
+    Parameters
+    ----------
+    length
+        A multiple of `WIDEST`.
+    per_unit
+        Stored panels per unit, a power of two.
+    """
+    # Widths in stored panels, the next one last.
+    ahead = [WIDEST * per_unit] * (length // WIDEST)
+    rows = np.empty((length * per_unit, COEFFICIENTS))
+    first = 0
+    while ahead:
+        width = ahead.pop()
+        values = function((first + 0.5 * width * (_nodes(NODES) + 1)) / per_unit)
+        tail = np.abs(_last_rows() @ values).max()
+        if tail > TOLERANCE * max(1.0, float(np.abs(values).max())) and width > 1:
+            ahead += [width // 2, width // 2]
+            continue
+        rows[first : first + width] = _reexpand(values, width)
+        first += width
+    return rows
+
+
+def _reexpand(values: FloatArray, width: int) -> Matrix:
+    """Powers on each of `width` equal parts of a panel from values at its nodes."""
+    samples = (_resampling(width) @ values).reshape(width, COEFFICIENTS)
+    # Without its level a part loses nothing to cancellation in the high powers.
+    level = samples.mean(axis=1, keepdims=True)
+    rows: Matrix = np.asarray((samples - level) @ _to_powers().T, dtype=np.float64)
+    rows[:, 0] += level[:, 0]
+    return rows
+
+
+@cache
+def _nodes(count: int) -> FloatArray:
+    return np.cos(np.pi * (np.arange(count)[::-1] + 0.5) / count)
+
+
+@cache
+def _to_series(count: int) -> Matrix:
+    """Chebyshev coefficients from values at the nodes."""
+    matrix: Matrix = 2.0 / count * chebyshev.chebvander(_nodes(count), count - 1).T
+    matrix[0] /= 2
+    return matrix
+
+
+@cache
+def _last_rows() -> Matrix:
+    return np.ascontiguousarray(_to_series(NODES)[-3:])
+
+
+@cache
+def _resampling(width: int) -> Matrix:
+    """Values at the nodes of `width` equal parts from values at the nodes of the whole."""
+    parts = (np.arange(width)[:, None] + 0.5 * (_nodes(COEFFICIENTS) + 1)) * 2 / width - 1
+    matrix: Matrix = chebyshev.chebvander(parts.ravel(), NODES - 1) @ _to_series(NODES)
+    return matrix
+
+
+@cache
+def _to_powers() -> Matrix:
+    """Power coefficients from values at the nodes of a stored panel."""
+    powers = np.zeros((COEFFICIENTS, COEFFICIENTS))
+    for k in range(COEFFICIENTS):
+        powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(COEFFICIENTS)[k, : k + 1])
+    matrix: Matrix = powers @ _to_series(COEFFICIENTS)
+    return matrix
