@@ -42,6 +42,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         max_complexity: int = 10,
         max_model_size: int | None = None,
         max_projection: int = 4,
+        sweep: int = 4,
         population_size: int = 15,
         n_populations: int = 60,
         n_iter: int = 20_000,
@@ -63,6 +64,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.max_complexity = max_complexity
         self.max_model_size = max_model_size
         self.max_projection = max_projection
+        self.sweep = sweep
         self.population_size = population_size
         self.n_populations = n_populations
         self.n_iter = n_iter

@@ -15,7 +15,7 @@ from dbrm.chains import Progress, run_chains, seed_sequence
 from dbrm.data import Table, check_response, check_vector, check_weights, learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import GaussianEngine, resolve_prior
-from dbrm.evolution import ChainResult, Effort, Filtration, Grammar, Operators, Problem, run_enumeration
+from dbrm.evolution import ChainResult, Effort, Filtration, Grammar, Operators, Problem, run_enumeration, sweep_features
 from dbrm.features import resolve_transforms
 from dbrm.posterior import Posterior, RunRecord, merge_chains
 from dbrm.priors import resolve_model_prior
@@ -76,6 +76,7 @@ def fit(
     recipe, table = learn_recipe(X, scale=chosen.scale, missing=chosen.missing)
     response = check_response(y, table.n_rows)
     problem = _pose(table, response, chosen, sample_weight=sample_weight, offset=offset)
+    problem = replace(problem, pool=tuple(sweep_features(problem, chosen.sweep)))
     seed = seed_sequence(chosen.random_state)
     with _progress_bar(chosen) as progress:
         results = run_chains(

@@ -42,6 +42,9 @@ class Settings:
         Most features in one model, :math:`Q`; ``None`` means the population size.
     max_projection
         Most inputs of one projection.
+    sweep
+        Before the search, all features up to this complexity are looked at once and the
+        most promising go into a pool that chains draw from; 0 for none (as the paper).
     population_size, n_populations
         Features in play at a time, and how often they are renewed.
     n_iter
@@ -66,6 +69,7 @@ class Settings:
     max_complexity: int = 10
     max_model_size: int | None = None
     max_projection: int = 4
+    sweep: int = 4
     population_size: int = 15
     n_populations: int = 60
     n_iter: int = 20_000
@@ -83,6 +87,7 @@ class Settings:
         for name in ("max_complexity", "population_size", "n_populations", "n_iter", "n_chains"):
             self._check_integer(name, least=1)
         self._check_integer("max_depth", least=0)
+        self._check_integer("sweep", least=0)
         self._check_integer("max_projection", least=2)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)

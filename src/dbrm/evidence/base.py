@@ -6,6 +6,7 @@ It sees columns and masks, never features, priors over models or the search.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from dbrm._kernels.bits import unpack_index
 from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
 from dbrm.status import Status
 
-__all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit"]
+__all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit", "Screen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,22 @@ class ModelFit:
     dispersion: float
     degrees_of_freedom: float
     status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """How much a newcomer to a model promises; for deciding where to look, never reported.
+
+    Parameters
+    ----------
+    residual
+        Score residual of the model: what a newcomer should correlate with.
+    gain
+        Log evidence promised by a column that explains this share of the residual.
+    """
+
+    residual: FloatArray
+    gain: Callable[[FloatArray], FloatArray]
 
 
 class AbstractPrepared(ABC):
@@ -115,5 +132,5 @@ class AbstractEngine(ABC):
         """
 
     @abstractmethod
-    def residual(self) -> FloatArray:
-        """Score residual of the null model: what a new feature should correlate with."""
+    def screen(self, columns: Matrix) -> "Screen":
+        """Prepare the screening of newcomers to the model with these columns."""

@@ -17,8 +17,9 @@ import scipy.linalg
 
 from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian, evaluate_many
+from dbrm._kernels.screening import score_row
 from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
 from dbrm.evidence.score import ScoreTable
 from dbrm.status import Status
@@ -197,8 +198,21 @@ class GaussianEngine(AbstractEngine):
         y = self.response if self.offset is None else self.response - self.offset
         return _least_squares(columns, y, weights, 1.0)[0]
 
-    def residual(self) -> FloatArray:
-        return self._target[0]
+    def screen(self, columns: Matrix) -> Screen:
+        rows, total, _ = self._target
+        if columns.shape[1]:
+            basis, _ = np.linalg.qr(self._free(columns))
+            rows = rows - basis @ (basis.T @ rows)
+        size = columns.shape[1]
+        table, floor = self._table(size + 1), self.shape.floor
+        left = max(float(rows @ rows) / total, floor)
+        base = table.value(left, size)
+
+        def gain(share: FloatArray) -> FloatArray:
+            scores = score_row(left * (1.0 - share), size + 1, floor, *table.arguments)
+            return np.asarray(scores - base)
+
+        return Screen(rows, gain)
 
 
 @final

@@ -3,6 +3,7 @@
 from dbrm.evolution.gmjmcmc import ChainResult, Glimpse, run_enumeration, run_gmjmcmc
 from dbrm.evolution.problem import Effort, Filtration, Grammar, Operators, Problem
 from dbrm.evolution.registry import Registry
+from dbrm.evolution.sweep import sweep_features
 
 __all__ = [
     "ChainResult",
@@ -14,5 +15,6 @@ __all__ = [
     "Problem",
     "run_enumeration",
     "run_gmjmcmc",
+    "sweep_features",
     "Registry",
 ]

@@ -86,7 +86,13 @@ def run_gmjmcmc(
         if t + 1 < problem.effort.n_populations:
             kept = population
             population = next_population(
-                rng, problem, registry, rejections, population, found.inclusion
+                rng,
+                problem,
+                registry,
+                rejections,
+                population,
+                found.inclusion,
+                first=t == 0,
             )
             start = _carry_over(found.last, kept, population)
     models = ledger.models()

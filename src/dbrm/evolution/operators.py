@@ -32,6 +32,8 @@ class Parents:
         Features of :math:`\mathcal{S}_t` and how likely each is to be drawn.
     covariates
         :math:`\mathcal{F}_0`.
+    pool
+        Promising features, best first, that mutation may return too.
     outside
         Probability of drawing a parent uniformly from the covariates instead.
     """
@@ -39,6 +41,7 @@ class Parents:
     population: list[Feature]
     weights: FloatArray
     covariates: list[Feature]
+    pool: tuple[Feature, ...] = ()
     outside: float = 0.2
 
     def draw(self, rng: np.random.Generator) -> Feature:
@@ -47,6 +50,15 @@ class Parents:
             return self.covariates[rng.integers(len(self.covariates))]
         cumulative = np.cumsum(self.weights)
         return self.population[int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))]
+
+
+    def newcomer(self, rng: np.random.Generator) -> Feature:
+        """A covariate or, half of the time, a feature of the pool, better ones more often."""
+        if self.pool and rng.random() < 0.5:
+            # Rank r with probability proportional to 1 / r, by inversion of the logarithm.
+            rank = int(len(self.pool) ** rng.random()) - 1
+            return self.pool[min(rank, len(self.pool) - 1)]
+        return self.covariates[rng.integers(len(self.covariates))]
 
 
 def create(
@@ -72,7 +84,7 @@ def create(
     kind = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
     match kind:
         case 0:
-            return parents.covariates[rng.integers(len(parents.covariates))]
+            return parents.newcomer(rng)
         case 1:
             feature = multiply(parents.draw(rng), parents.draw(rng))
         case 2:

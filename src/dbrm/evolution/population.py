@@ -110,7 +110,7 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
     table = problem.table
     names = list(table.names)
     if len(names) > problem.effort.population_size:
-        strength = _marginal_strength(table.values, problem.engine.residual())
+        strength = problem.marginal_strength()
         names = [names[j] for j in np.argsort(-strength, kind="stable")]
     builder = _Builder(problem, registry, rejections)
     for name in names:
@@ -127,8 +127,13 @@ def next_population(
     rejections: Rejections,
     population: Population,
     inclusion: FloatArray,
+    *,
+    first: bool = False,
 ) -> Population:
-    r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features."""
+    r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features.
+
+    The `first` time, up to half of the free places go to features of the pool.
+    """
     rule = problem.filtration
     deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)
     survives = rng.random(population.size) >= deletion
@@ -142,9 +147,24 @@ def next_population(
         population=features,
         weights=inclusion + _LEAST_WEIGHT,
         covariates=[covariate(name) for name in problem.table.names],
+        pool=problem.pool,
     )
+    if first:
+        _plant(rng, problem, builder)
     _fill(rng, problem, builder, parents)
     return builder.build()
+
+
+def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> None:
+    """Fill half of the free places from the pool, better features more often."""
+    ranks = np.arange(1, len(problem.pool) + 1)
+    # Sampling without replacement with weights 1 / rank: the smallest of E_r * r come first.
+    order = np.argsort(rng.standard_exponential(ranks.size) * ranks)
+    aim = (len(builder.numbers) + problem.effort.population_size + 1) // 2
+    for position in order:
+        if len(builder.numbers) >= aim:
+            return
+        builder.add(problem.pool[position])
 
 
 def _fill(
@@ -160,15 +180,3 @@ def _fill(
         feature = create(rng, parents, problem.grammar, weigh)
         if feature is not None:
             builder.add(feature)
-
-
-def _marginal_strength(values: Matrix, residual: Column) -> FloatArray:
-    """Absolute correlation of each column with the residual, in blocks of columns."""
-    strength = np.empty(values.shape[1])
-    for start in range(0, values.shape[1], 256):
-        block = values[:, start : start + 256]
-        block = block / np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
-        block = block - block.mean(axis=0)
-        norm = np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
-        strength[start : start + 256] = np.abs(residual @ block) / norm
-    return strength

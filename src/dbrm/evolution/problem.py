@@ -5,11 +5,11 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Matrix
+from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine
-from dbrm.features import Transform
+from dbrm.features import Feature, Transform
 from dbrm.priors import ModelPrior
 from dbrm.search import Metropolis, PriorTerms
 
@@ -111,7 +111,16 @@ class Effort:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Data, evidence, priors and rules of one run."""
+    r"""Data, evidence, priors and rules of one run.
+
+    Parameters
+    ----------
+    always
+        Covariates that every model contains.
+    pool
+        Promising features found beforehand, best first; they extend the set
+        :math:`\mathcal{F}_0` that mutation draws from.
+    """
 
     table: Table
     engine: AbstractEngine
@@ -121,6 +130,7 @@ class Problem:
     effort: Effort
     max_model_size: int
     always: tuple[str, ...] = ()
+    pool: tuple[Feature, ...] = ()
 
     @property
     def always_columns(self) -> Matrix:
@@ -128,9 +138,26 @@ class Problem:
         columns = [self.table.column(name) for name in self.always]
         return np.column_stack(columns) if columns else np.empty((self.table.n_rows, 0))
 
+    def marginal_strength(self) -> FloatArray:
+        """Absolute correlation of each covariate with the residual of the null model."""
+        residual = self.engine.screen(np.empty((self.table.n_rows, 0))).residual
+        return _correlation(self.table.values, residual)
+
     def prior_terms(self, feature_terms: list[float]) -> PriorTerms:
         """Prior of the masks of a population whose features have these terms."""
         sizes = np.arange(len(feature_terms) + 1)
         size_terms = self.model_prior.size_log_prior(sizes)
         size_terms = np.where(sizes <= self.max_model_size, size_terms, -np.inf)
         return PriorTerms(np.array(feature_terms, dtype=np.float64), size_terms)
+
+
+def _correlation(values: Matrix, residual: Column) -> FloatArray:
+    """Absolute correlation of each column with the residual, in blocks of columns."""
+    strength = np.empty(values.shape[1])
+    for start in range(0, values.shape[1], 256):
+        block = values[:, start : start + 256]
+        block = block / np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
+        block = block - block.mean(axis=0)
+        norm = np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
+        strength[start : start + 256] = np.abs(residual @ block) / norm
+    return strength
