@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import floor, log10
 from typing import Any
 
 from dbrm.features._sympy import sympy as sp
@@ -125,10 +124,5 @@ def _latex_applied(transform: Transform, inside: str, knot: float | None, digits
 
 
 def _latex_number(value: float, digits: int) -> str:
-    if value == 0.0:
-        return "0"
-    exponent = floor(log10(abs(value)))
-    if -4 <= exponent < max(digits, 6):
-        return f"{value:.{digits}g}" if exponent < digits else f"{value:.0f}"
-    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-    return rf"{mantissa} \cdot 10^{{{int(power)}}}"
+    mantissa, e, exponent = f"{value:.{digits}g}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if e else mantissa

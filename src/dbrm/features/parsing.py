@@ -35,6 +35,8 @@ from dbrm.features.transforms import Transform
 
 __all__ = ["parse_feature"]
 
+# Well below Python's own limit, at two calls per level.
+_MAX_NESTING = 200
 _CLOSING = {"(": ")", "{": "}", "|": "|"}
 
 
@@ -99,6 +101,7 @@ class _Parser:
         self.own = own
         self.tokens = tokenize(text)
         self.index = 0
+        self.nesting = 0
         # What powers may write out in full, all together: x^9 is nine times x.
         self.budget = MAX_LENGTH
 
@@ -120,6 +123,9 @@ class _Parser:
         complain(self.text, token.position, f"Expected {what}, found {found}")
 
     def affine(self) -> Affine:
+        self.nesting += 1
+        if self.nesting > _MAX_NESTING + 1:
+            complain(self.text, self.ahead.position, f"Nested more than {_MAX_NESTING} deep")
         values: list[Affine] = []
         while not values or self.ahead.kind in ("+", "-"):
             negative = False
@@ -133,6 +139,7 @@ class _Parser:
             if value is None:
                 complain(self.text, start, "A sum cannot be a factor; write it inside a transform")
             values.append(value.scaled(-1.0) if negative else value)
+        self.nesting -= 1
         return Affine.total(values)
 
     def factor(self) -> Affine:
@@ -176,9 +183,10 @@ class _Parser:
         if not equals:
             return transform, None
         try:
-            return transform, self.finite(float(knot), parameter)
+            value = float(knot)
         except ValueError:
             complain(self.text, parameter.position, "Expected a number after '='")
+        return transform, self.finite(value, parameter)
 
     def named(self, name: str, token: Token) -> Transform:
         try:

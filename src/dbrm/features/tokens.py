@@ -1,6 +1,6 @@
 """The text of a feature becomes tokens; errors point at the place.
 
-Nothing is ever evaluated, and length, number of tokens and nesting are limited.
+Nothing is ever evaluated, and length and number of tokens are limited.
 """
 
 import re
@@ -10,11 +10,10 @@ from typing import NoReturn, final
 from dbrm.errors import FeatureSyntaxError
 from dbrm.features.naming import is_text
 
-__all__ = ["MAX_LENGTH", "MAX_NESTING", "MAX_TOKENS", "Token", "complain", "tokenize"]
+__all__ = ["MAX_LENGTH", "MAX_TOKENS", "Token", "complain", "tokenize"]
 
 MAX_LENGTH = 100_000
 MAX_TOKENS = 50_000
-MAX_NESTING = 200
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -49,16 +48,13 @@ def tokenize(text: str) -> list[Token]:
         msg = f"The text of a feature may have {MAX_LENGTH} characters; got {len(text)}."
         raise FeatureSyntaxError(msg)
     tokens: list[Token] = []
-    position = nesting = 0
+    position = 0
     while not tokens or tokens[-1].kind != "end":
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             _complain_character(text, position)
         kind, content = match.lastgroup, match[match.lastgroup]
         token = Token(content if kind == "symbol" else kind, content, match.start(kind))
-        nesting += (token.kind in "({") - (token.kind in ")}")
-        if nesting > MAX_NESTING:
-            complain(text, token.position, f"Nested more than {MAX_NESTING} deep")
         if len(tokens) >= MAX_TOKENS:
             complain(text, token.position, f"More than {MAX_TOKENS} tokens")
         tokens.append(token)

@@ -90,6 +90,12 @@ class Transform:
         if self.quantile is not None and not 0.0 < self.quantile < 1.0:
             msg = f"quantile must lie strictly between 0 and 1; got quantile={self.quantile!r}."
             raise InvalidSettingError(msg)
+        if self.quantile is not None and not self.name.endswith("]"):
+            msg = (
+                f"A transform at a training quantile shows it in its name, as in {self.name}"
+                f"[q{self.quantile}]; got name={self.name!r}. The fitted knot is printed there."
+            )
+            raise InvalidSettingError(msg)
         given: object = self.derivative
         if given is None:
             object.__setattr__(self, "derivative", partial(_central_difference, self.function))
