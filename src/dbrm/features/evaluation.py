@@ -14,7 +14,6 @@ finite value, ``gauss(exp(exp(x)))``, is no failure. Nothing here warns.
 
 from collections.abc import Iterable
 from math import isnan, sqrt
-from typing import NoReturn
 
 import numpy as np
 
@@ -73,7 +72,11 @@ def evaluate(
         statuses = np.empty(len(found), dtype=np.uint8)
         for i, column in enumerate(found):
             if column.size != n_rows:
-                _refuse_lengths(wanted[i], column.size, n_rows)
+                msg = (
+                    f"{wanted[i].text} has {column.size} rows, {wanted[0].text} has {n_rows}. "
+                    "A cache must only be used with one table."
+                )
+                raise InvalidDataError(msg)
             values[:, i] = column
             statuses[i] = _status(column)
     return values, statuses
@@ -114,33 +117,13 @@ def collect(feature: Feature, reader: Reader, columns: ColumnCache) -> Column:
             continue
         stack.pop()
         if node.text not in columns:
-            column = (
-                reader.column(node.name)
-                if isinstance(node, Covariate)
-                else _computed(node, columns)
-            )
+            if isinstance(node, Covariate):
+                column = reader.column(node.name)
+            else:
+                column = node.compute(columns)
             column.flags.writeable = False
             columns[node.text] = column
     return columns[feature.text]
-
-
-def _computed(node: Feature, columns: ColumnCache) -> Column:
-    try:
-        column = node.compute(columns)
-    except ValueError:
-        sizes = {columns[child.text].size for child in node.children}
-        if len(sizes) > 1:
-            _refuse_lengths(node, *sizes)
-        raise
-    return column
-
-
-def _refuse_lengths(feature: Feature, *sizes: int) -> NoReturn:
-    msg = (
-        f"All columns must have the same number of rows; those of {feature.text} have "
-        f"{' and '.join(map(str, sizes))}. A cache must only be used with one table."
-    )
-    raise InvalidDataError(msg)
 
 
 def _status(column: Column) -> int:

@@ -40,6 +40,8 @@ class Covariate(Feature):
         if not is_text(name):
             msg = f"A covariate's name must be text; got {name!r}."
             raise InvalidSettingError(msg)
+        # Subclasses of str, such as NumPy's, become plain text.
+        name = str(name)
         text = quote(name)
         known = recall(cls, text, ())
         if known is not None:

@@ -20,10 +20,11 @@ __all__ = ["Reader"]
 class Reader:
     """Reads columns of one table as float arrays; see the module."""
 
-    __slots__ = ("_get", "_table")
+    __slots__ = ("_get", "_size", "_table")
 
     def __init__(self, table: TableLike) -> None:
         self._table = table
+        self._size: int | None = None
         # Looked up on the class: a data frame offers its columns as attributes, too.
         has_method = callable(getattr(type(table), "column", None))
         self._get = table.column if has_method else _item_getter(table)
@@ -32,9 +33,10 @@ class Reader:
         """Return a column as a new one-dimensional view; the table is never changed."""
         try:
             raw = self._get(name)
-        except Exception:
+        except Exception as error:
             names = _names(self._table)
-            if names is not None and name in names:
+            missing = isinstance(error, LookupError) if names is None else name not in names
+            if not missing:
                 raise
             raise_unknown("column", name, names or ())
         try:
@@ -46,6 +48,14 @@ class Reader:
             msg = (
                 f"The column {name!r} must be one-dimensional; got shape {values.shape}. "
                 "Is the name used twice?"
+            )
+            raise InvalidDataError(msg)
+        if self._size is None:
+            self._size = values.size
+        if values.size != self._size:
+            msg = (
+                "All columns of a table must have the same number of rows; "
+                f"{name!r} has {values.size}, another one {self._size}."
             )
             raise InvalidDataError(msg)
         return np.ascontiguousarray(values).view()

@@ -102,12 +102,23 @@ def test_unusable_tables_are_refused(table, message):
         covariate("x").evaluate(table)
 
 
+def test_a_table_that_fails_otherwise_says_so_itself():
+    class Broken(Columns):
+        def column(self, name):
+            raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        covariate("x").evaluate(Broken({}))
+
+
 def test_columns_of_unequal_length_are_refused():
     table = {"x": np.ones(3), "y": np.ones(4)}
     with pytest.raises(InvalidDataError, match="same number of rows"):
         evaluate(parsed("x", "y"), table)
     with pytest.raises(InvalidDataError, match="same number of rows"):
         evaluate(parsed("x*y"), table)
+    with pytest.raises(InvalidDataError, match="same number of rows"):
+        evaluate(parsed("x*y"), {"x": np.ones(3), "y": np.ones(1)})
     cache = {}
     evaluate(parsed("x"), table, cache)
     with pytest.raises(InvalidDataError, match="only be used with one table"):

@@ -237,6 +237,7 @@ def test_kinds_and_their_parts():
     assert feature.covariates == ("x", "y")
     assert feature.transform is SIN
     assert X.transform is None
+    assert type(covariate(np.str_("from numpy")).name) is str
     with pytest.raises(InvalidSettingError, match="must be text"):
         covariate(3)
 
