@@ -67,18 +67,17 @@ class MixingDensity:
     z: float = 0.0
     proper: bool = True
 
-    def log_kernel(self, u: FloatArray) -> FloatArray:
-        """Log density without its normalising constant."""
-        t = self.v * np.asarray(u, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = (self.a / 2 - 1) * np.log(t) + (self.b / 2 - 1) * np.log1p(-t)
-            value -= self.r * np.log(self.k + (1 - self.k) * t)
-            value -= self.s * t / (2 * self.v) + self.z * t / (2 * (1 - t))
-        return np.where((t > 0) & (t < 1), value, -inf)
+    def log_density(self, log_t: FloatArray, log_complement: FloatArray) -> FloatArray:
+        r"""Log of :math:`\pi(u)`, given :math:`\log vu` and :math:`\log(1 - vu)`.
 
-    def log_density(self, u: FloatArray) -> FloatArray:
-        r"""Log of :math:`\pi(u)`."""
-        return self.log_kernel(u) - self.log_constant
+        Both are asked for because neither can be had from :math:`u` at its far end.
+        """
+        t = np.exp(log_t)
+        value = (self.a / 2 - 1) * log_t + (self.b / 2 - 1) * log_complement
+        value -= self.r * np.log(self.k + (1 - self.k) * t) + self.s * t / (2 * self.v)
+        if self.z > 0:
+            value -= 0.5 * self.z * np.exp(np.minimum(log_t - log_complement, 700.0))
+        return np.asarray(value - self.log_constant, dtype=np.float64)
 
     @cached_property
     def log_constant(self) -> float:

@@ -20,8 +20,10 @@ __all__ = ["WIDEST", "panels_per_unit", "tabulate"]
 NODES = 32
 # The whole range is a multiple of this; sampled panels are this wide, or halves of it.
 WIDEST = 8
-# The last coefficients of a converged series, relative to its largest value.
+# The last coefficients of a converged series, relative to its smallest value, and what
+# rounding leaves of them, relative to its largest.
 TOLERANCE = 2e-13
+NOISE = 2e-15
 
 
 def panels_per_unit(largest_size: int) -> int:
@@ -53,13 +55,19 @@ def tabulate(function: Callable[[FloatArray], FloatArray], length: int, per_unit
     while ahead:
         width = ahead.pop()
         values = function((first + 0.5 * width * (_nodes(NODES) + 1)) / per_unit)
-        tail = np.abs(_last_rows() @ values).max()
-        if tail > TOLERANCE * max(1.0, float(np.abs(values).max())) and width > 1:
+        if width > 1 and not _converged(values):
             ahead += [width // 2, width // 2]
             continue
         rows[first : first + width] = _reexpand(values, width)
         first += width
     return rows
+
+
+def _converged(values: FloatArray) -> bool:
+    """Whether the last coefficients are small beside every value, or are rounding noise."""
+    tail = float(np.abs(_last_rows() @ values).max())
+    sizes = np.abs(values)
+    return tail <= max(TOLERANCE * max(1.0, float(sizes.min())), NOISE * float(sizes.max()))
 
 
 def _reexpand(values: FloatArray, width: int) -> Matrix:
@@ -80,7 +88,8 @@ def _nodes(count: int) -> FloatArray:
 @cache
 def _to_series(count: int) -> Matrix:
     """Chebyshev coefficients from values at the nodes."""
-    matrix: Matrix = 2.0 / count * chebyshev.chebvander(_nodes(count), count - 1).T
+    matrix: Matrix = np.array(chebyshev.chebvander(_nodes(count), count - 1).T)
+    matrix *= 2.0 / count
     matrix[0] /= 2
     return matrix
 
