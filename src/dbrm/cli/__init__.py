@@ -1,1 +1,5 @@
-"""Placeholder."""
+"""The command line: ``dbrm demo``."""
+
+from dbrm.cli.main import main
+
+__all__ = ["main"]

@@ -55,7 +55,7 @@ def simulate_logic(seed: int, n: int = 1000) -> pd.DataFrame:
     return table.assign(Y=rng.normal(mean, 1.0))
 
 
-def simulate_planets(seed: int, n: int = 200, *, noise: float = 0.01) -> pd.DataFrame:
+def simulate_planets(seed: int, n: int = 200, *, noise: float = 0.002) -> pd.DataFrame:
     r"""Planets that obey Kepler's third law up to the error of measurement.
 
     In astronomical units, years and solar masses, :math:`a^3 = M P^2`. Stars are on
@@ -69,7 +69,7 @@ def simulate_planets(seed: int, n: int = 200, *, noise: float = 0.01) -> pd.Data
     n
         Number of planets.
     noise
-        Relative error with which ``SemiMajorAxisAU`` is measured.
+        Standard error, in astronomical units, with which ``SemiMajorAxisAU`` is measured.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def simulate_planets(seed: int, n: int = 200, *, noise: float = 0.01) -> pd.Data
         "RadiusJpt": radius,
         "PeriodDays": period,
         "PlanetaryMassJpt": density * radius**3,
-        "SemiMajorAxisAU": axis * rng.normal(1.0, noise, n),
+        "SemiMajorAxisAU": axis + rng.normal(0.0, noise, n),
         "Eccentricity": rng.beta(0.867, 3.03, n),
         "HostStarMassSlrMass": star_mass,
         "HostStarRadiusSlrRad": star_mass**0.8 * rng.lognormal(0.0, 0.1, n),

@@ -3,5 +3,13 @@
 from dbrm.report.plots import Plots
 from dbrm.report.progress import progress_bar
 from dbrm.report.tables import feature_table, model_table, summarise
+from dbrm.report.wording import format_probability
 
-__all__ = ["Plots", "feature_table", "model_table", "progress_bar", "summarise"]
+__all__ = [
+    "Plots",
+    "feature_table",
+    "format_probability",
+    "model_table",
+    "progress_bar",
+    "summarise",
+]

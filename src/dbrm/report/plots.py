@@ -1,68 +1,92 @@
-"""Pictures of a posterior. matplotlib is seen only in this folder."""
+"""Pictures of a posterior. matplotlib is seen only in this folder, and pyplot nowhere."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dbrm._typing import Column, TableLike
+from dbrm.report.wording import format_probability, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from dbrm.posterior import Posterior
 
 __all__ = ["Plots"]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
+BLUE, GREY, PALE = "#0072B2", "#999999", "#E8E8E8"
+# A positive response that spans more than this factor is shown on logarithmic axes.
+WIDE = 30.0
 
 
 class Plots:
-    """Plots of one posterior; every method takes and returns matplotlib axes."""
+    """Plots of one posterior; every method but `overview` takes and returns matplotlib axes."""
 
     def __init__(self, posterior: "Posterior") -> None:
         self._posterior = posterior
 
     def inclusion(self, top: int = 12, ax: Any = None) -> "Axes":
         """Posterior inclusion probabilities of the leading features."""
-        ax = ax if ax is not None else _new_axes(height=0.6 + 0.3 * top)
-        table = self._posterior.features.head(top).iloc[::-1]
-        names = [_shorten(name) for name in table["feature"]]
-        positions = np.arange(len(names))
-        strong = table["inclusion"].to_numpy() >= 0.5
-        ax.barh(positions, table["inclusion"], color=np.where(strong, BLUE, GREY), height=0.7)
-        ax.set_yticks(positions, names, fontsize=8)
-        ax.set_xlim(0, 1)
-        ax.set_xlabel("posterior inclusion probability")
-        _tidy(ax)
-        return ax
+        table = self._posterior.features.head(top)
+        axes: Axes = ax if ax is not None else _new_axes(6.4, 0.8 + 0.5 * len(table))
+        positions = np.arange(len(table))
+        probable = table["inclusion"].to_numpy() > 0.5
+        axes.barh(positions, 1.0, color=PALE, height=0.3)
+        colours = np.where(probable, BLUE, GREY)
+        axes.barh(positions, table["inclusion"], color=colours.tolist(), height=0.3)
+        for position, row in zip(positions, table.itertuples(), strict=True):
+            colour = "black" if row.inclusion > 0.5 else "0.35"
+            label = {"fontsize": 9, "color": colour, "parse_math": False}
+            axes.text(0.0, position - 0.22, shorten(row.feature, 60), va="bottom", **label)
+            value = format_probability(row.inclusion)
+            axes.text(1.02, position, value, va="center", **label)
+        axes.set(xlim=(0, 1), ylim=(max(len(table), 1) - 0.6, -0.75), yticks=[])
+        axes.set_xlabel("posterior inclusion probability")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        return axes
 
     def fitted(self, X: TableLike, y: Column, level: float = 0.95, ax: Any = None) -> "Axes":
         """Averaged predictions against observed values, with predictive intervals."""
-        ax = ax if ax is not None else _new_axes(height=3.4)
+        axes: Axes = ax if ax is not None else _new_axes(4.6, 4.4)
         observed = np.asarray(y, dtype=np.float64)
         mean = self._posterior.predict(X)
         low, high = self._posterior.predict_interval(X, level=level).T
-        ends = [min(observed.min(), mean.min()), max(observed.max(), mean.max())]
-        ax.plot(ends, ends, color=GREY, linewidth=1, zorder=1)
-        ax.vlines(observed, low, high, color=BLUE, alpha=0.25, linewidth=1.5, zorder=2)
-        ax.scatter(observed, mean, s=9, color=BLUE, zorder=3)
-        ax.set_xlabel(f"observed {self._posterior.record.response}")
-        ax.set_ylabel(f"predicted, {level:.0%} interval")
-        _tidy(ax)
-        return ax
+        values = np.concatenate([observed, mean])
+        ends = np.array([np.nanmin(values), np.nanmax(values)])
+        if ends[0] > 0 and ends[1] > WIDE * ends[0]:
+            axes.set(xscale="log", yscale="log")
+            ends *= [0.7, 1.4]
+            low = np.maximum(low, ends[0])
+        axes.plot(ends, ends, color=GREY, linewidth=1, zorder=1)
+        axes.vlines(observed, low, high, color=BLUE, alpha=0.3, linewidth=1.5, zorder=2)
+        axes.scatter(observed, mean, s=10, color=BLUE, linewidths=0, zorder=3)
+        axes.set(xlim=_padded(axes, ends), ylim=_padded(axes, ends))
+        axes.set_xlabel(f"observed {self._posterior.record.response}", parse_math=False)
+        axes.set_ylabel(f"predicted, with {level:.0%} interval")
+        axes.spines[["top", "right"]].set_visible(False)
+        return axes
+
+    def overview(self, X: TableLike, y: Column, top: int = 6) -> "Figure":
+        """Predictions and inclusion probabilities side by side, ready for ``savefig``."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(10, 4.2), layout="constrained")
+        figure.get_layout_engine().set(wspace=0.08)  # type: ignore[union-attr]
+        left, right = figure.subplots(1, 2)
+        self.fitted(X, y, ax=left)
+        self.inclusion(top, ax=right)
+        return figure
 
 
-def _new_axes(height: float) -> "Axes":
+def _new_axes(width: float, height: float) -> "Axes":
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, height), layout="constrained")
-    return figure.add_subplot()
+    return Figure(figsize=(width, height), layout="constrained").add_subplot()
 
 
-def _tidy(ax: "Axes") -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-
-
-def _shorten(text: str, width: int = 48) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+def _padded(axes: "Axes", ends: "np.typing.NDArray[np.float64]") -> tuple[float, float]:
+    """Limits a little beyond the ends; on logarithmic axes they have room already."""
+    room = 0.0 if axes.get_xscale() == "log" else 0.03 * float(ends[1] - ends[0])
+    return float(ends[0]) - room, float(ends[1]) + room

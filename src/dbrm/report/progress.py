@@ -8,6 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dbrm.chains import Progress as Update
 from dbrm.evolution import Glimpse
+from dbrm.report.wording import shorten
 
 __all__ = ["progress_bar"]
 
@@ -28,11 +29,8 @@ def progress_bar(n_chains: int, n_populations: int) -> Iterator[Update]:
 
         def update(chain: int, glimpse: Glimpse | None) -> None:
             seen[chain] = n_populations if glimpse is None else glimpse.population
-            note = {} if glimpse is None else {"note": _shorten(glimpse.best_model)}
+            note = {} if glimpse is None else {"note": shorten(glimpse.best_model, 60)}
             bar.update(task, completed=sum(seen), **note)
 
         yield update
 
-
-def _shorten(text: str, width: int = 60) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -3,9 +3,12 @@
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from dbrm.report.wording import format_probability
 from dbrm.status import Status
 
 if TYPE_CHECKING:
@@ -16,27 +19,25 @@ __all__ = ["feature_table", "model_table", "summarise"]
 
 def feature_table(posterior: "Posterior", top: int) -> Table:
     """The most probable features."""
-    table = Table(title="Features", title_justify="left", show_edge=False, pad_edge=False)
+    table = _table("Features")
     table.add_column("feature", overflow="fold")
     table.add_column("inclusion", justify="right")
     table.add_column("complexity", justify="right")
-    table.add_column("depth", justify="right")
     for row in posterior.features.head(top).itertuples():
-        table.add_row(row.feature, _probability(row.inclusion), str(row.complexity), str(row.depth))
+        table.add_row(Text(row.feature), format_probability(row.inclusion), str(row.complexity))
     return table
 
 
 def model_table(posterior: "Posterior", top: int) -> Table:
     """The most probable models."""
-    table = Table(title="Models", title_justify="left", show_edge=False, pad_edge=False)
+    table = _table("Models")
     table.add_column("features", overflow="fold")
     table.add_column("probability", justify="right")
     table.add_column("log evidence", justify="right")
-    table.add_column("log prior", justify="right")
     for row in posterior.models.head(top).itertuples():
         names = " + ".join(row.features) or "(intercept only)"
         table.add_row(
-            names, _probability(row.probability), f"{row.log_evidence:.2f}", f"{row.log_prior:.2f}"
+            Text(names), format_probability(row.probability), f"{row.log_evidence:.2f}"
         )
     return table
 
@@ -46,7 +47,7 @@ def summarise(posterior: "Posterior", top: int) -> str:
     buffer = StringIO()
     console = Console(file=buffer, width=100, highlight=False)
     best = posterior.best_model
-    console.print(f"Best model (probability {_probability(best.probability)}):")
+    console.print(f"Best model (probability {format_probability(best.probability)}):")
     console.print(f"  {best.formula}", soft_wrap=True, markup=False)
     console.print()
     console.print(feature_table(posterior, top))
@@ -72,7 +73,11 @@ def _notes(posterior: "Posterior") -> list[str]:
     return notes
 
 
-def _probability(value: float) -> str:
-    if value < 1e-4:
-        return "<0.0001"
-    return f"{value:.4f}"
+def _table(title: str) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )

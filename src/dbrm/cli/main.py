@@ -1,0 +1,42 @@
+"""The program ``dbrm``: one file per command, put together here."""
+
+from typing import Annotated
+
+import typer
+
+from dbrm import __version__
+from dbrm.cli.demo import demo
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dbrm",
+    help="Deep Bayesian regression models: nonlinear regression you can read.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+app.command()(demo)
+
+
+def main() -> None:
+    """Run the program."""
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dbrm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Deep Bayesian regression models: nonlinear regression you can read."""
