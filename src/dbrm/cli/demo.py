@@ -1,7 +1,7 @@
 """``dbrm demo``: from a table of simulated planets to Kepler's third law."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -94,7 +94,7 @@ def _in_plain_words(posterior: "Posterior") -> "Text":
     return text
 
 
-def _save_picture(posterior: "Posterior", planets: object, axis: object, out: Path) -> Path:
+def _save_picture(posterior: "Posterior", planets: Any, axis: Any, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     path = out / PICTURE
     posterior.plot.overview(planets, axis).savefig(path, dpi=150)

@@ -36,12 +36,12 @@ class Plots:
         axes.barh(positions, 1.0, color=PALE, height=0.3)
         colours = np.where(probable, BLUE, GREY)
         axes.barh(positions, table["inclusion"], color=colours.tolist(), height=0.3)
-        for position, row in zip(positions, table.itertuples(), strict=True):
+        for position, row in enumerate(table.itertuples()):
             colour = "black" if row.inclusion > 0.5 else "0.35"
-            label = {"fontsize": 9, "color": colour, "parse_math": False}
-            axes.text(0.0, position - 0.22, shorten(row.feature, 60), va="bottom", **label)
+            style: dict[str, Any] = {"fontsize": 9, "color": colour, "parse_math": False}
+            axes.text(0.0, position - 0.22, shorten(row.feature, 60), va="bottom", **style)
             value = format_probability(row.inclusion)
-            axes.text(1.02, position, value, va="center", **label)
+            axes.text(1.02, position, value, va="center", **style)
         axes.set(xlim=(0, 1), ylim=(max(len(table), 1) - 0.6, -0.75), yticks=[])
         axes.set_xlabel("posterior inclusion probability")
         axes.spines[["top", "right", "left"]].set_visible(False)
@@ -71,9 +71,9 @@ class Plots:
     def overview(self, X: TableLike, y: Column, top: int = 6) -> "Figure":
         """Predictions and inclusion probabilities side by side, ready for ``savefig``."""
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        figure = Figure(figsize=(10, 4.2), layout="constrained")
-        figure.get_layout_engine().set(wspace=0.08)  # type: ignore[union-attr]
+        figure = Figure(figsize=(10, 4.2), layout=ConstrainedLayoutEngine(wspace=0.08))
         left, right = figure.subplots(1, 2)
         self.fitted(X, y, ax=left)
         self.inclusion(top, ax=right)

@@ -21,7 +21,7 @@ def progress_bar(n_chains: int, n_populations: int) -> Iterator[Update]:
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", table_column=None),
+        TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("populations", total=n_chains * n_populations, note="")
@@ -29,8 +29,8 @@ def progress_bar(n_chains: int, n_populations: int) -> Iterator[Update]:
 
         def update(chain: int, glimpse: Glimpse | None) -> None:
             seen[chain] = n_populations if glimpse is None else glimpse.population
-            note = {} if glimpse is None else {"note": shorten(glimpse.best_model, 60)}
-            bar.update(task, completed=sum(seen), **note)
+            if glimpse is not None:
+                bar.update(task, note=shorten(glimpse.best_model, 60))
+            bar.update(task, completed=sum(seen))
 
         yield update
-

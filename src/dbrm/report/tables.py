@@ -36,9 +36,7 @@ def model_table(posterior: "Posterior", top: int) -> Table:
     table.add_column("log evidence", justify="right")
     for row in posterior.models.head(top).itertuples():
         names = " + ".join(row.features) or "(intercept only)"
-        table.add_row(
-            Text(names), format_probability(row.probability), f"{row.log_evidence:.2f}"
-        )
+        table.add_row(Text(names), format_probability(row.probability), f"{row.log_evidence:.2f}")
     return table
 
 

@@ -1,0 +1,62 @@
+"""Tests of `dbrm.cli`."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import dbrm
+from dbrm.cli.main import app
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """One run of the demo: its result and the folder it wrote to."""
+    folder = tmp_path_factory.mktemp("demo") / "made" / "on the way"
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, ["demo", "--out", str(folder)]), folder
+
+
+def test_demo_finds_the_law_and_says_so(demo):
+    result, _ = demo
+    assert result.exit_code == 0, result.output
+    assert "The law a ∝ (P² M)^(1/3), Kepler's third, has posterior probability" in result.output
+    assert ">0.9999" in result.output
+    assert "troot(PeriodDays*PeriodDays*HostStarMassSlrMass)" in result.output
+    assert "not found" not in result.output
+
+
+def test_demo_saves_a_picture(demo):
+    _, folder = demo
+    (picture,) = folder.iterdir()
+    assert picture.read_bytes().startswith(PNG)
+
+
+def test_demo_fits_a_terminal(demo):
+    result, _ = demo
+    lines = [line for line in result.output.splitlines() if not line.startswith("Picture")]
+    assert max(len(line) for line in lines) <= 80
+
+
+def test_demo_refuses_a_negative_seed():
+    result = CliRunner().invoke(app, ["demo", "--seed", "-1"])
+    assert result.exit_code == 2
+
+
+def test_the_installed_program_knows_its_version():
+    done = subprocess.run(
+        [sys.executable, "-c", "from dbrm.cli import main; main()", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert done.stdout == f"dbrm {dbrm.__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown():
+    result = CliRunner().invoke(app, [])
+    assert "demo" in result.output
