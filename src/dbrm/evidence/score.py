@@ -63,7 +63,7 @@ class ScoreTable:
 
     def value(self, fraction: float, row: int) -> float:
         """Score of one model; the plain twin of the compiled `score_one`."""
-        if not np.isfinite(self.constant[row]):
+        if self.constant[row] == -np.inf:
             return -np.inf
         return float(score_one.py_func(fraction, row, *self.arguments))
 

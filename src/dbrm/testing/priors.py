@@ -61,18 +61,15 @@ def check_prior(
     Raises
     ------
     AssertionError
-        With one line for each check that failed.
+        At the first check that fails, saying which and how; later ones rest on it.
     """
     passed: list[str] = []
-    failed: list[str] = []
     for title, check in _checks(prior, n, scale_free=scale_free):
         complaint = check()
         if complaint:
-            failed.append(f"{title}: {complaint}")
-        else:
-            passed.append(title)
-    if failed:
-        raise AssertionError(f"{prior!r} fails {len(failed)} check(s).\n- " + "\n- ".join(failed))
+            msg = f"{prior!r} fails the check {title!r}: {complaint}."
+            raise AssertionError(msg)
+        passed.append(title)
     return PriorReport(prior, tuple(passed))
 
 
