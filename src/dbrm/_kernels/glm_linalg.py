@@ -90,8 +90,18 @@ def combine(columns, chosen, k, coefficients, out):
         out[r] = 0.0
     i = 0
     while i + 4 <= k:
-        c0, c1, c2, c3 = columns[chosen[i]], columns[chosen[i + 1]], columns[chosen[i + 2]], columns[chosen[i + 3]]
-        b0, b1, b2, b3 = coefficients[i], coefficients[i + 1], coefficients[i + 2], coefficients[i + 3]
+        c0, c1, c2, c3 = (
+            columns[chosen[i]],
+            columns[chosen[i + 1]],
+            columns[chosen[i + 2]],
+            columns[chosen[i + 3]],
+        )
+        b0, b1, b2, b3 = (
+            coefficients[i],
+            coefficients[i + 1],
+            coefficients[i + 2],
+            coefficients[i + 3],
+        )
         for r in range(rows):
             out[r] += (b0 * c0[r] + b1 * c1[r]) + (b2 * c2[r] + b3 * c3[r])
         i += 4

@@ -68,7 +68,7 @@ def safe_exp(x):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log1p_unit(t):
-    r"""Evaluate :math:`\log(1 + t)` for :math:`0 \le t \le 1`, as :math:`2\,\mathrm{artanh}(t / (2 + t))`."""
+    r"""Evaluate :math:`\log(1+t) = 2\,\mathrm{artanh}(t/(2+t))` for :math:`0 \le t \le 1`."""
     s = t / (2.0 + t)
     q = s * s
     p = 1.0 / 33.0
@@ -92,14 +92,15 @@ def log1p_unit(t):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def digamma(x):
-    r"""Evaluate :math:`\psi(x)` for :math:`x > 0`: recurrence up to ten, then the asymptotic series."""
+    r"""Evaluate :math:`\psi(x)`, :math:`x > 0`: recurrence up to ten, then the series."""
     value = 0.0
     while x < 10.0:
         value -= 1.0 / x
         x += 1.0
     q = 1.0 / (x * x)
     series = 1.0 / 12.0 - q * (
-        1.0 / 120.0 - q * (1.0 / 252.0 - q * (1.0 / 240.0 - q * (1.0 / 132.0 - q * 691.0 / 32760.0)))
+        1.0 / 120.0
+        - q * (1.0 / 252.0 - q * (1.0 / 240.0 - q * (1.0 / 132.0 - q * 691.0 / 32760.0)))
     )
     return value + np.log(x) - 0.5 / x - q * series
 
@@ -120,7 +121,7 @@ def trigamma(x):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def log_rising(y, shape):
-    r"""Evaluate :math:`\log\Gamma(y + \theta) - \log\Gamma(\theta) - y\log\theta` without cancellation.
+    r"""Evaluate :math:`\log\Gamma(y+\theta) - \log\Gamma(\theta) - y\log\theta` accurately.
 
     The two gamma functions agree to many digits when :math:`\theta` is large; there
     Stirling's series is subtracted term by term.
@@ -135,7 +136,12 @@ def log_rising(y, shape):
     ratio = y / shape
     # (top - 1/2) log1p(ratio) - y, whose leading terms cancel when the ratio is small.
     if ratio < 1e-4:
-        leading = shape * ratio * ratio * (0.5 - ratio * (1.0 / 6.0 - ratio * (1.0 / 12.0 - ratio / 20.0)))
+        leading = (
+            shape
+            * ratio
+            * ratio
+            * (0.5 - ratio * (1.0 / 6.0 - ratio * (1.0 / 12.0 - ratio / 20.0)))
+        )
         leading -= 0.5 * np.log1p(ratio)
     else:
         leading = (top - 0.5) * np.log1p(ratio) - y

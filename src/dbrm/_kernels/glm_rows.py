@@ -84,7 +84,7 @@ def _gamma_log(mean, total, eta, score, weight):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _binomial_link(link, eta):
-    r"""Logs of :math:`\mu` and :math:`1-\mu`, and :math:`\mu'/\mu`, :math:`\mu'/(1-\mu)`, :math:`\mu''/\mu'`.
+    r"""Logs of :math:`\mu, 1-\mu`, then :math:`\mu'/\mu, \mu'/(1-\mu), \mu''/\mu'`.
 
     In these five terms nothing cancels when :math:`\mu` approaches zero or one.
     """
@@ -116,7 +116,7 @@ def _binomial_link(link, eta):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _mean_link(link, eta):
-    r"""Evaluate :math:`\mu`, :math:`\mu'` and :math:`\mu''/\mu'` of the links whose mean is unbounded."""
+    r"""Evaluate :math:`\mu, \mu', \mu''/\mu'` of the links whose mean is unbounded."""
     if link == LOG:
         mu = np.exp(min(max(eta, -700.0), 700.0))
         return mu, mu, 1.0
@@ -182,7 +182,7 @@ def _other_any(family, link, shape, mean, total, eta, score, weight):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def linearise(family, link, shape, mean, total, eta, score, weight):
-    r"""Fill score and expected information in :math:`\eta`; return the log likelihood's moving part.
+    r"""Fill score and expected information in :math:`\eta`; return the moving log likelihood.
 
     ``shape`` is :math:`\theta` of a negative binomial response and unused otherwise. The
     value is ``-inf`` where a mean leaves its domain.
@@ -203,7 +203,7 @@ def linearise(family, link, shape, mean, total, eta, score, weight):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def weight_slopes(family, link, shape, eta, out):
-    r"""Log derivative :math:`w'(\eta)/w(\eta)` of the expected information, for Firth's correction."""
+    r"""Log derivative :math:`w'(\eta)/w(\eta)` of the information, for Firth's correction."""
     for r in range(eta.size):
         if family == BINOMIAL:
             _, _, a, b, curvature = _binomial_link(link, eta[r])

@@ -1,0 +1,319 @@
+r"""Damped Newton iterations with expected information, for one chosen set of columns.
+
+Near a maximum :math:`\ell(\hat\beta) = \ell(\beta) + \frac12\lambda^2` up to third order,
+with :math:`\lambda^2` the squared Newton decrement; for canonical links the remainder is
+at most about :math:`\frac16\lambda^2\max|\Delta\eta|`, which is what the iteration stops on.
+"""
+
+from collections import namedtuple
+
+import numba as nb
+import numpy as np
+
+from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve, weighted_gram
+from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, linearise
+
+__all__ = [
+    "GlmContext",
+    "GlmRows",
+    "GlmStart",
+    "GlmWork",
+    "begin",
+    "hessian_of",
+    "linearise_at",
+    "load_null",
+    "means",
+    "new_work",
+    "newton",
+    "plain_scoring",
+]
+
+# The values of `dbrm.status.Status`, which kernels must not import.
+OK = np.uint8(0)
+SEPARATED = np.uint8(12)
+NOT_CONVERGED = np.uint8(13)
+
+# Bound on the error of the log likelihood.
+REMAINDER = 1e-10
+# Largest move of a linear predictor at which information matrices count as converged:
+# the next move is its square with a canonical link, a fraction of it otherwise.
+SETTLED = 1e-5
+SETTLED_LINEARLY = 1e-9
+# A linear predictor that still moves this much while the likelihood stands still.
+RUNAWAY = 0.05
+# Share of a diagonal element below which a direction carries no information of its own.
+SINGULAR = 1e-14
+
+# family, link: codes of `glm_rows`; canonical: expected is observed information; shape:
+# the given shape, or nan; mean, total, offset: one value per (grouped, padded) row;
+# columns: column x block x row, fixed ones first; flat: the same as column x row.
+GlmRows = namedtuple(
+    "GlmRows",
+    "family link canonical shape mean total offset columns flat n_fixed constants",
+)
+# Where all masks start: coefficients, linear predictor, value and shape of the null
+# model, its information and gradient for all columns; information and right-hand side
+# of a scoring step from a second place (the full model; empty where there is none).
+GlmStart = namedtuple(
+    "GlmStart", "beta eta value shape hessian gradient second_hessian second_right"
+)
+# unit_gram: cross products of the columns scaled to unit length, for the rank; gram: of
+# the columns, weighted with the totals; strict: the information is needed at the maximum;
+# dispersion: what an unknown dispersion adds; scale: units of the raw columns.
+GlmContext = namedtuple(
+    "GlmContext",
+    "rows start unit_gram gram tolerance prior strict dispersion table scale prior_shape "
+    "prior_rate max_iterations plain work",
+)
+GlmWork = namedtuple(
+    "GlmWork",
+    "chosen beta trial direction gradient penalty eta moved score weight step scaled "
+    "hessian factor",
+)
+
+
+def new_work(n_columns: int, n_blocks: int, block: int) -> GlmWork:
+    """Scratch space of one population."""
+    wide = n_columns + 5
+    rows = n_blocks * block
+    return GlmWork(
+        np.zeros(wide, dtype=np.int64),
+        *(np.zeros(wide) for _ in range(5)),
+        *(np.zeros(rows) for _ in range(5)),
+        np.zeros((2, block)),
+        *(np.zeros((wide, wide)) for _ in range(2)),
+    )
+
+
+@nb.njit(cache=True, nogil=True)
+def linearise_at(rows, shape, eta, work):
+    """Score and information at `eta` into the work space; returns the value there."""
+    return linearise(
+        rows.family, rows.link, shape, rows.mean, rows.total, eta, work.score, work.weight
+    )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def means(rows, eta, out):
+    """Means under a log, inverse or identity link."""
+    for r in range(eta.size):
+        if rows.link == LOG:
+            out[r] = np.exp(min(max(eta[r], -700.0), 700.0))
+        elif rows.link == INVERSE:
+            out[r] = 1.0 / eta[r]
+        else:
+            out[r] = eta[r]
+
+
+@nb.njit(cache=True, nogil=True)
+def hessian_of(rows, gram, work, k):
+    """Expected information of the chosen columns; a constant for a gamma response with log link."""
+    if rows.family == GAMMA and rows.link == LOG:
+        submatrix(gram, work, k)
+    else:
+        shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
+        weighted_gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
+
+
+@nb.njit(cache=True, nogil=True)
+def submatrix(source, work, k):
+    """Rows and columns of the chosen columns, into the work space."""
+    for i in range(k):
+        for j in range(i + 1):
+            work.hessian[i, j] = source[work.chosen[i], work.chosen[j]]
+
+
+@nb.njit(cache=True, nogil=True)
+def penalty_of(work, k, coefficients):
+    """Half the squared length of the coefficients in the metric of the prior precision."""
+    total = 0.0
+    for i in range(k):
+        total += work.penalty[i] * coefficients[i] * coefficients[i]
+    return 0.5 * total
+
+
+@nb.njit(cache=True, nogil=True)
+def factorise(work, k, scale):
+    """Factor of ``scale * H + P``; returns the number of directions without information."""
+    for i in range(k):
+        for j in range(i + 1):
+            work.hessian[i, j] *= scale
+        work.hessian[i, i] += work.penalty[i]
+    return cholesky(work.hessian, k, work.factor, SINGULAR)
+
+
+@nb.njit(cache=True, nogil=True)
+def _accept(work, k):
+    for r in range(work.eta.size):
+        work.eta[r] = work.moved[r]
+    for i in range(k):
+        work.beta[i] = work.trial[i]
+
+
+@nb.njit(cache=True, nogil=True)
+def _advance(rows, work, k, value, shape, scale):
+    """Take the step, halved until the objective does not fall.
+
+    Returns the new value and the fraction taken (zero: nowhere). ``work.step`` is the
+    change of the linear predictor, ``work.direction`` that of the coefficients; score
+    and information become those of the new place.
+    """
+    before = scale * value - penalty_of(work, k, work.beta)
+    slack = 1e-13 * (1.0 + abs(before))
+    fraction = 1.0
+    for _ in range(40):
+        for r in range(work.eta.size):
+            work.moved[r] = work.eta[r] + fraction * work.step[r]
+        for i in range(k):
+            work.trial[i] = work.beta[i] + fraction * work.direction[i]
+        new = linearise_at(rows, shape, work.moved, work)
+        if scale * new - penalty_of(work, k, work.trial) >= before - slack:
+            _accept(work, k)
+            return new, fraction
+        fraction *= 0.5
+    return linearise_at(rows, shape, work.eta, work), 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def _stride(rows, work, k, value, shape, scale):
+    """Try seven more steps in the same direction at once; stay where that is no better."""
+    before = scale * value - penalty_of(work, k, work.beta)
+    for r in range(work.eta.size):
+        work.moved[r] = work.eta[r] + 7.0 * work.step[r]
+    for i in range(k):
+        work.trial[i] = work.beta[i] + 7.0 * work.direction[i]
+    new = linearise_at(rows, shape, work.moved, work)
+    if scale * new - penalty_of(work, k, work.trial) > before:
+        _accept(work, k)
+        return new
+    return linearise_at(rows, shape, work.eta, work)
+
+
+@nb.njit(cache=True, nogil=True)
+def _direct(rows, work, k, scale):
+    """Newton direction from the factor and the score; returns decrement and largest move."""
+    cross_products(rows.flat, work.chosen, k, work.score, work.gradient)
+    for i in range(k):
+        work.gradient[i] = scale * work.gradient[i] - work.penalty[i] * work.beta[i]
+    decrement = solve(work.factor, k, work.gradient, work.direction)
+    combine(rows.flat, work.chosen, k, work.direction, work.step)
+    jump = 0.0
+    for r in range(work.step.size):
+        jump = max(jump, abs(work.step[r]))
+    return decrement, jump
+
+
+@nb.njit(cache=True, nogil=True)
+def load_null(start, rows, work, k):
+    """Put the fitted null model into the work space, as a member of the chosen model."""
+    for i in range(k):
+        work.beta[i] = start.beta[i] if i < rows.n_fixed else 0.0
+    for r in range(work.eta.size):
+        work.eta[r] = start.eta[r]
+
+
+@nb.njit(cache=True, nogil=True)
+def begin(context, k, shape, scale):
+    """One scoring step from each of the two starting places; keep the better. Returns its value."""
+    rows, start, work = context.rows, context.start, context.work
+    load_null(start, rows, work, k)
+    submatrix(start.hessian, work, k)
+    factorise(work, k, scale)
+    for i in range(k):
+        work.gradient[i] = scale * start.gradient[work.chosen[i]] - work.penalty[i] * work.beta[i]
+    solve(work.factor, k, work.gradient, work.direction)
+    combine(rows.flat, work.chosen, k, work.direction, work.step)
+    value, _ = _advance(rows, work, k, start.value, shape, scale)
+    if start.second_right.size == 0:
+        return value
+    _second_start(rows, start, work, k, scale)
+    new = linearise_at(rows, shape, work.moved, work)
+    gain = scale * (new - value) - penalty_of(work, k, work.trial) + penalty_of(work, k, work.beta)
+    if gain > 0.0:
+        _accept(work, k)
+        return new
+    return linearise_at(rows, shape, work.eta, work)
+
+
+@nb.njit(cache=True, nogil=True)
+def _second_start(rows, start, work, k, scale):
+    """Coefficients and linear predictor one scoring step from the second place."""
+    submatrix(start.second_hessian, work, k)
+    factorise(work, k, scale)
+    for i in range(k):
+        work.gradient[i] = scale * start.second_right[work.chosen[i]]
+    solve(work.factor, k, work.gradient, work.trial)
+    combine(rows.flat, work.chosen, k, work.trial, work.moved)
+    for r in range(work.moved.size):
+        work.moved[r] += rows.offset[r]
+
+
+@nb.njit(cache=True, nogil=True)
+def newton(context, k, value, shape, scale):
+    """Maximise over the coefficients from where the work space is linearised.
+
+    Returns the value at the maximum (or the supremum) and a status. With
+    ``context.strict`` the factor on exit is that of the Hessian at the maximum.
+    """
+    rows, work, strict = context.rows, context.work, context.strict
+    settled = SETTLED if rows.canonical else SETTLED_LINEARLY
+    profiled = rows.family == GAMMA or rows.family == GAUSSIAN
+    for iteration in range(context.max_iterations):
+        hessian_of(rows, context.gram, work, k)
+        failed = factorise(work, k, scale)
+        decrement, jump = _direct(rows, work, k, scale)
+        tolerance = REMAINDER
+        if profiled and scale == 1.0:
+            deviance = 2.0 * (rows.constants.saturated - value)
+            tolerance *= max(min(deviance / rows.constants.n, 1.0), 1e-12)
+        # A runaway predictor with nothing left to gain: the supremum is at infinity.
+        if decrement < tolerance and (jump > RUNAWAY or failed > 0):
+            return value + 0.5 * decrement / scale, SEPARATED
+        small = decrement * (min(jump, 1.0) if rows.canonical else 1.0) < tolerance
+        if small and jump <= RUNAWAY and not strict:
+            return value + 0.5 * decrement / scale, OK
+        if small and jump < settled:
+            value, _ = _advance(rows, work, k, value, shape, scale)
+            hessian_of(rows, context.gram, work, k)
+            factorise(work, k, scale)
+            return value, OK
+        value, taken = _advance(rows, work, k, value, shape, scale)
+        if taken == 0.0:
+            return value, OK if decrement < 1e-6 else NOT_CONVERGED
+        if iteration >= 5 and taken == 1.0 and jump > 0.5:
+            # Under separation every step gains one unit of eta, without end.
+            value = _stride(rows, work, k, value, shape, scale)
+    return value, NOT_CONVERGED
+
+
+@nb.njit(cache=True, nogil=True)
+def plain_scoring(context, k):
+    """Iteratively reweighted least squares as R's ``glm`` does it: undamped, at most 25 times.
+
+    Starts at ``start.second_*`` (R's initial means), stops when the deviance changes by
+    less than 1e-8 of itself.
+    """
+    rows, start, work = context.rows, context.start, context.work
+    _second_start(rows, start, work, k, 1.0)
+    value = linearise_at(rows, start.shape, work.moved, work)
+    _accept(work, k)
+    previous = 2.0 * (rows.constants.saturated - start.value)
+    jump = 0.0
+    for _ in range(context.max_iterations - 1):
+        deviance = 2.0 * (rows.constants.saturated - value)
+        if abs(deviance - previous) < 1e-8 * (abs(deviance) + 0.1):
+            return value, SEPARATED if jump > RUNAWAY else OK
+        previous = deviance
+        hessian_of(rows, context.gram, work, k)
+        factorise(work, k, 1.0)
+        _, jump = _direct(rows, work, k, 1.0)
+        for r in range(work.eta.size):
+            work.moved[r] = work.eta[r] + work.step[r]
+        for i in range(k):
+            work.trial[i] = work.beta[i] + work.direction[i]
+        new = linearise_at(rows, start.shape, work.moved, work)
+        if not new > -np.inf:
+            return value, NOT_CONVERGED
+        _accept(work, k)
+        value = new
+    return value, SEPARATED if jump > RUNAWAY else NOT_CONVERGED

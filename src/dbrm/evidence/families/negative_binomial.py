@@ -1,0 +1,134 @@
+"""Negative binomial counts (NB2): overdispersed Poisson."""
+
+# ruff: noqa: ARG002 - all families share one set of signatures.
+
+from dataclasses import dataclass
+from math import inf
+from typing import final
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from dbrm._kernels import glm_rows
+from dbrm._kernels.glm_dispersion import Constants, negative_binomial_shape
+from dbrm._typing import Column, FloatArray
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require
+
+__all__ = ["NegativeBinomial"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NegativeBinomial(CompiledFamily):
+    r"""Counts with variance :math:`\mu + \mu^2/\theta`; the dispersion is :math:`1/\theta`.
+
+    .. math:: p(y) = \frac{\Gamma(y+\theta)}{\Gamma(\theta)\,y!}
+        \Bigl(\frac{\theta}{\theta+\mu}\Bigr)^\theta \Bigl(\frac{\mu}{\theta+\mu}\Bigr)^y .
+
+    Coefficients and :math:`\theta` are orthogonal; :math:`\theta` is profiled by Newton's
+    method on :math:`\log\theta`. Data without overdispersion have the Poisson limit.
+
+    Parameters
+    ----------
+    dispersion
+        A known :math:`1/\theta`; ``None`` estimates it in every model.
+    """
+
+    dispersion: float | None = None
+    name = "negative_binomial"
+    code = glm_rows.NEGATIVE_BINOMIAL
+    canonical_link = "none"
+    default_link = "log"
+    mean_interval = (0.0, np.inf)
+    has_dispersion = True
+    discrete = True
+
+    def __post_init__(self) -> None:
+        if self.dispersion is not None and not 0.0 < self.dispersion < inf:
+            msg = (
+                "NegativeBinomial needs a positive finite dispersion or None; "
+                f"got {self.dispersion!r}."
+            )
+            raise InvalidSettingError(msg)
+
+    @property
+    def given_dispersion(self) -> float | None:
+        return self.dispersion
+
+    def check_response(self, response: Column, trials: Column | None = None) -> None:
+        refuse_trials(self.name, trials)
+        whole = (response >= 0) & (response == np.floor(response)) & np.isfinite(response)
+        require(whole, self.name, "whole numbers >= 0 (counts)", response)
+
+    def log_density(
+        self,
+        y: Column,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        shape = 1.0 / dispersion
+        return np.asarray(
+            scipy.special.gammaln(y + shape)
+            - scipy.special.gammaln(shape)
+            - scipy.special.gammaln(y + 1)
+            + scipy.special.xlogy(y, mean / (shape + mean))
+            - shape * np.log1p(mean / shape)
+        )
+
+    def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
+        return mean * (1.0 + dispersion * mean)
+
+    def cdf(
+        self,
+        y: Column,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        return np.asarray(
+            scipy.stats.nbinom.cdf(y, 1.0 / dispersion, 1.0 / (1.0 + dispersion * mean))
+        )
+
+    def quantile(
+        self,
+        probability: FloatArray,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        success = 1.0 / (1.0 + dispersion * np.asarray(mean))
+        return np.asarray(
+            np.maximum(scipy.stats.nbinom.ppf(probability, 1.0 / dispersion, success), 0.0)
+        )
+
+    def rvs(
+        self,
+        rng: np.random.Generator,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        rate = rng.gamma(1.0 / dispersion, np.asarray(mean) * dispersion)
+        return np.asarray(rng.poisson(rate), dtype=np.float64)
+
+    def estimate_dispersion(self, y: Column, mean: FloatArray, weights: Column) -> float:
+        if self.dispersion is not None:
+            return self.dispersion
+        constants = self.constants(y, weights, np.ones_like(y), y)
+        return 1.0 / float(negative_binomial_shape(constants, y, weights, mean, 1.0))
+
+    def constants(
+        self,
+        y: Column,
+        weights: Column,
+        trials: Column,
+        group_mean: FloatArray,
+    ) -> Constants:
+        values, inverse = np.unique(y, return_inverse=True)
+        counts = np.bincount(inverse, weights=weights, minlength=values.size)
+        rest = -float(weights @ scipy.special.gammaln(y + 1))
+        squares = float(weights @ (y * y))
+        return Constants(float(weights.sum()), rest, 0.0, -np.inf, squares, values, counts)

@@ -1,0 +1,87 @@
+"""Poisson counts."""
+
+# ruff: noqa: ARG002 - all families share one set of signatures.
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from dbrm._kernels import glm_rows
+from dbrm._kernels.glm_dispersion import Constants
+from dbrm._typing import Column, FloatArray
+from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require, shape_constants
+
+__all__ = ["Poisson"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Poisson(CompiledFamily):
+    r"""Counts with variance equal to the mean, :math:`\mu^y e^{-\mu}/y!`."""
+
+    name = "poisson"
+    code = glm_rows.POISSON
+    canonical_link = "log"
+    default_link = "log"
+    mean_interval = (0.0, np.inf)
+    discrete = True
+
+    def check_response(self, response: Column, trials: Column | None = None) -> None:
+        refuse_trials(self.name, trials)
+        whole = (response >= 0) & (response == np.floor(response)) & np.isfinite(response)
+        require(whole, self.name, "whole numbers >= 0 (counts)", response)
+
+    def log_density(
+        self,
+        y: Column,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        return np.asarray(scipy.special.xlogy(y, mean) - mean - scipy.special.gammaln(y + 1))
+
+    def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
+        return mean
+
+    def cdf(
+        self,
+        y: Column,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        return np.asarray(scipy.stats.poisson.cdf(y, mean))
+
+    def quantile(
+        self,
+        probability: FloatArray,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        return np.asarray(np.maximum(scipy.stats.poisson.ppf(probability, mean), 0.0))
+
+    def rvs(
+        self,
+        rng: np.random.Generator,
+        mean: FloatArray,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> FloatArray:
+        return np.asarray(rng.poisson(mean), dtype=np.float64)
+
+    def constants(
+        self,
+        y: Column,
+        weights: Column,
+        trials: Column,
+        group_mean: FloatArray,
+    ) -> Constants:
+        return shape_constants(
+            float(weights.sum()),
+            rest=-float(weights @ scipy.special.gammaln(y + 1)),
+            saturated=float(weights @ (scipy.special.xlogy(y, y) - y)),
+        )

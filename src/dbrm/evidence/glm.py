@@ -1,0 +1,332 @@
+r"""Generalised linear models by Laplace's method.
+
+One engine for all families, links and coefficient priors. With Jeffreys' prior the
+determinants cancel and
+
+.. math:: \log p(y \mid M) = \hat\ell + \tfrac{p_+}{2} \log 2\pi
+
+for any design (the paper, Sec. 4.1); other tabulated priors add a function of the Wald
+statistic, normal priors use the penalised mode. An unknown dispersion is profiled and
+counts as one more parameter in every model. Families and links known to the kernels are
+compiled; others take the Python path of `dbrm.evidence.glm_python`.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from dbrm._kernels.glm import TABLE
+from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.evidence.base import AbstractEngine, ModelFit, Screen
+from dbrm.evidence.coefficient_priors.base import CoefficientPrior
+from dbrm.evidence.coefficient_priors.classical import Jeffreys
+from dbrm.evidence.design import build_design, independent_columns
+from dbrm.evidence.families import CompiledFamily, Family, find_family
+from dbrm.evidence.glm_population import (
+    DEPENDENCE_TOLERANCE,
+    AbstractGlmPopulation,
+    compile_population,
+)
+from dbrm.evidence.glm_prior import glm_prior
+from dbrm.evidence.glm_python import PythonPopulation
+from dbrm.evidence.links import Link, find_link
+from dbrm.evidence.separation import Separation, classify_separation
+from dbrm.evidence.solvers import DampedNewton, PlainIRLS, Solver
+from dbrm.status import Status
+
+__all__ = ["GlmEngine"]
+
+# Rows beyond which separation is not certified by linear programming.
+_LARGEST_PROGRAM = 20_000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GlmEngine(AbstractEngine):
+    """Laplace log evidence for one response, family, link and coefficient prior.
+
+    Parameters
+    ----------
+    response
+        The response, one value per row; for binomial counts the number of successes.
+    prior
+        The prior of the coefficients.
+    family, link
+        Names or objects; the link defaults to the family's own.
+    weights
+        Frequency weights: a weight of two is the row twice. ``None`` for ones.
+    always
+        Columns that every model contains besides the intercept.
+    offset
+        Known part of the linear predictor.
+    trials
+        Numbers of trials of a binomial response; ``None`` for zeros and ones.
+    exposure
+        Observation times or areas; under the log link an offset of their logarithm.
+    solver
+        `DampedNewton`, or `PlainIRLS` to repeat the published scripts.
+
+    Notes
+    -----
+    Values are pure functions of data and mask: every model starts from the same two
+    places, so that neither the order of evaluations nor a restart changes a bit.
+    """
+
+    response: Column
+    prior: CoefficientPrior
+    family: Family | str = "binomial"
+    link: Link | str | None = None
+    weights: Column | None = None
+    always: Matrix | None = None
+    offset: Column | None = None
+    trials: Column | None = None
+    exposure: Column | None = None
+    solver: Solver = field(default_factory=DampedNewton)
+
+    def __post_init__(self) -> None:
+        family = find_family(self.family)
+        object.__setattr__(self, "family", family)
+        object.__setattr__(self, "link", find_link(self.link or family.default_link))
+        _check_columns(self)
+        family.check_response(self.response, self.trials)
+        if not np.any(self._totals > 0):
+            msg = "No row counts: all weights (or all trials) are zero."
+            raise InvalidDataError(msg)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.response.size)
+
+    @cached_property
+    def _offset(self) -> Column:
+        offset = np.zeros(self.n_rows) if self.offset is None else np.asarray(self.offset, float)
+        return offset if self.exposure is None else offset + np.log(self.exposure)
+
+    @cached_property
+    def _weights(self) -> Column:
+        return np.ones(self.n_rows) if self.weights is None else np.asarray(self.weights, float)
+
+    @cached_property
+    def _trials(self) -> Column:
+        return np.ones(self.n_rows) if self.trials is None else np.asarray(self.trials, float)
+
+    @cached_property
+    def _totals(self) -> Column:
+        return self._weights * self._trials
+
+    @cached_property
+    def _always(self) -> Matrix:
+        """Always-in columns, those that depend on others before them removed."""
+        if self.always is None or self.always.shape[1] == 0:
+            return np.zeros((self.n_rows, 0))
+        design, _ = build_design(
+            np.asarray(self.always, float),
+            self.response,
+            self._totals,
+            self._offset,
+            filler=0.0,
+            merge=False,
+        )
+        kept = independent_columns(design.unit_gram(), DEPENDENCE_TOLERANCE, self.n_rows)
+        return np.asarray(self.always, float)[:, kept[1:] - 1]
+
+    @property
+    def n_always(self) -> int:
+        """Number of linearly independent always-in columns besides the intercept."""
+        return int(self._always.shape[1])
+
+    def prepare(self, columns: Matrix) -> AbstractGlmPopulation:
+        family, link = self.family, self.link
+        assert isinstance(family, Family)
+        assert isinstance(link, Link)
+        live = self._totals > 0
+        raw = np.hstack([self._always, np.asarray(columns, float)])[live]
+        y, weights, trials = self.response[live], self._weights[live], self._trials[live]
+        mean = y / trials
+        compiled = isinstance(family, CompiledFamily) and link.code is not None
+        design, group_mean = build_design(
+            raw,
+            mean,
+            weights * trials,
+            self._offset[live],
+            filler=_inner_eta(family, link, mean, weights * trials),
+            merge=compiled and isinstance(self.solver, DampedNewton),
+        )
+        sizes = np.arange(self.n_always, raw.shape[1] + 1)
+        dispersed = family.has_dispersion and family.given_dispersion is None
+        prior = glm_prior(self.prior, sizes, float(weights.sum()), dispersed=dispersed)
+        n_fixed = self.n_always + 1
+        if isinstance(family, CompiledFamily) and compiled:
+            constants = family.constants(y, weights, trials, group_mean)
+            return compile_population(
+                design, family, link, constants, prior=prior, n_fixed=n_fixed, solver=self.solver
+            )
+        return PythonPopulation(
+            design, family, link, prior, n_fixed, y, weights, trials, self.solver.max_iterations
+        )
+
+    def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
+        population = self.prepare(columns)
+        values, statuses = population.log_evidence(np.ones((1, columns.shape[1]), dtype=np.bool_))
+        return float(values[0]), Status(int(statuses[0]))
+
+    def fit(self, columns: Matrix) -> ModelFit:
+        """Fit one model: its mode (Firth's coefficients when separated) and inverse information.
+
+        The covariance times the dispersion is the inverse information, for every family.
+        """
+        population = self.prepare(columns)
+        mask = np.ones(columns.shape[1], dtype=np.bool_)
+        values, statuses = population.log_evidence(mask[None])
+        status = Status(int(statuses[0]))
+        if status is Status.RANK_DEFICIENT:
+            mask = _independent_mask(population, columns.shape[1])
+        firth = not (isinstance(self.solver, PlainIRLS) and self.solver.coefficients == "mle")
+        solution = population.solve(mask, firth=firth)
+        if status in (Status.OK, Status.SEPARATED, Status.NOT_CONVERGED):
+            status = self._certify(population, mask, status)
+        coefficients, covariance = _to_raw(
+            population, mask, solution.coefficients, solution.covariance, self.n_always
+        )
+        return ModelFit(
+            log_evidence=float(values[0]),
+            log_likelihood=solution.log_likelihood,
+            coefficients=coefficients,
+            covariance=covariance / solution.dispersion,
+            dispersion=solution.dispersion,
+            degrees_of_freedom=np.inf,
+            status=status,
+        )
+
+    def _certify(self, population: AbstractGlmPopulation, mask: Mask, status: Status) -> Status:
+        """Prove separation by linear programming, where Newton's method only suspects it."""
+        assert isinstance(self.family, Family)
+        design = population.design
+        small = design.n_live <= _LARGEST_PROGRAM
+        if status is Status.OK or self.family.name != "binomial" or not small:
+            return status
+        kept = np.concatenate([np.ones(self.n_always + 1, dtype=np.bool_), mask])
+        answer = classify_separation(
+            design.flat[kept, : design.n_live].T, design.mean[: design.n_live]
+        )
+        if answer is None:
+            return status
+        if answer is not Separation.OVERLAP:
+            return Status.SEPARATED
+        return Status.OK if status is Status.SEPARATED else status
+
+    def project(self, columns: Matrix) -> FloatArray:
+        population = GlmEngine(
+            self.response,
+            Jeffreys(),
+            self.family,
+            self.link,
+            weights=self.weights,
+            offset=self.offset,
+            trials=self.trials,
+            exposure=self.exposure,
+        ).prepare(columns)
+        mask = _independent_mask(population, columns.shape[1])
+        solution = population.solve(mask, firth=True)
+        return _to_raw(population, mask, solution.coefficients, solution.covariance, 0)[0]
+
+    def screen(self, columns: Matrix) -> Screen:
+        r"""Screen by the score test: a newcomer that explains a share :math:`r` of the score
+        residual :math:`s` promises :math:`\frac12 r\,s's/\bar w`, less its price under the prior.
+        """
+        family, link = self.family, self.link
+        assert isinstance(family, Family)
+        assert isinstance(link, Link)
+        population = self.prepare(columns)
+        mask = _independent_mask(population, columns.shape[1])
+        solution = population.solve(mask, firth=True)
+        raw = _to_raw(population, mask, solution.coefficients, solution.covariance, self.n_always)[
+            0
+        ]
+        eta = self._offset + raw[0] + np.hstack([self._always, columns]) @ raw[1:]
+        mean = link.mean(eta)
+        pull = link.slope(eta) / family.variance(mean, solution.dispersion)
+        rate = self.response / np.maximum(self._trials, 1.0)
+        residual = np.nan_to_num(self._totals * (rate - mean) * pull)
+        weight = float(np.mean(np.nan_to_num(self._totals * link.slope(eta) * pull)))
+        scale = 1.0 / solution.dispersion if family.name in ("gamma", "gaussian") else 1.0
+        strength = scale * float(residual @ residual) / max(weight, 1e-12)
+        price = self._price(self.n_always + int(mask.sum()))
+
+        def gain(share: FloatArray) -> FloatArray:
+            return np.asarray(0.5 * strength * share - price)
+
+        return Screen(residual, gain)
+
+    def _price(self, size: int) -> float:
+        """About what one more column costs under the prior, beside `size` others."""
+        n = float(self._weights.sum())
+        prior = glm_prior(self.prior, np.array([size, size + 1]), n, dispersed=False)
+        constant = prior.table.constant
+        if prior.kind != TABLE or prior.table.needs_wald or not np.all(np.isfinite(constant)):
+            return 0.5 * float(np.log(max(n, 1.0)))
+        return float(constant[0] - constant[1])
+
+
+def _inner_eta(family: Family, link: Link, mean: Column, total: Column) -> float:
+    """A linear predictor inside the domain, near that of the mean response."""
+    low, high = family.mean_interval
+    centre = float(np.average(mean, weights=total))
+    n = float(total.sum())
+    if np.isfinite(low) and np.isfinite(high):
+        centre = low + (high - low) * ((centre - low) / (high - low) * n + 0.5) / (n + 1.0)
+    elif np.isfinite(low) and not centre > low:
+        centre = low + 0.5 / n
+    eta = float(link.eta(np.array([centre]))[0])
+    return eta if np.isfinite(eta) else 0.0
+
+
+def _independent_mask(population: AbstractGlmPopulation, size: int) -> Mask:
+    """Columns in order, without those that depend on others before them."""
+    fixed = len(population.design.flat) - size
+    kept = independent_columns(
+        population.design.unit_gram(), DEPENDENCE_TOLERANCE, population.design.n_live
+    )
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[kept[kept >= fixed] - fixed] = True
+    return mask
+
+
+def _to_raw(
+    population: AbstractGlmPopulation,
+    mask: Mask,
+    coefficients: FloatArray,
+    covariance: Matrix,
+    n_always: int,
+) -> tuple[FloatArray, Matrix]:
+    """Coefficients of the raw columns; zero, with variance zero, for those left out."""
+    kept = np.flatnonzero(np.concatenate([np.ones(n_always + 1, dtype=np.bool_), mask]))
+    scaled = np.zeros(n_always + 1 + mask.size)
+    wide = np.zeros((scaled.size, scaled.size))
+    scaled[kept] = coefficients
+    wide[np.ix_(kept, kept)] = covariance
+    return population.design.raw_coefficients(scaled), population.design.raw_covariance(wide)
+
+
+def _check_columns(engine: GlmEngine) -> None:
+    n = engine.response.size
+    for label in ("weights", "offset", "trials", "exposure"):
+        values = getattr(engine, label)
+        if values is None:
+            continue
+        if np.shape(values) != (n,):
+            msg = f"{label} must have one value for each of the {n} rows; got {np.shape(values)}."
+            raise InvalidDataError(msg)
+        lowest = {"weights": 0.0, "trials": 0.0, "exposure": np.nextafter(0, 1)}.get(label, -np.inf)
+        if not np.all(np.isfinite(values)) or np.any(np.asarray(values) < lowest):
+            what = {"exposure": "positive", "offset": "finite"}.get(
+                label, "finite and not negative"
+            )
+            msg = f"{label} must be {what} in every row."
+            raise InvalidDataError(msg)
+    if engine.exposure is not None and getattr(engine.link, "name", "") != "log":
+        msg = "exposure needs the log link: it multiplies the mean. Use offset= with other links."
+        raise InvalidSettingError(msg)

@@ -1,0 +1,285 @@
+"""The same models with any `Family` and `Link` written in Python.
+
+Slower than the compiled population, with the same stopping rule and the same scores; for
+built-in families it is the twin against which the kernels are tested. It uses nothing of
+a family but `log_density`, `variance` and `estimate_dispersion`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import lgamma, log, pi
+from typing import Any, final
+
+import numpy as np
+import scipy.linalg
+
+from dbrm._kernels.glm import NORMAL, NORMAL_LOG_GAMMA, TABLE
+from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
+from dbrm.evidence.base import Kernel
+from dbrm.evidence.design import Design
+from dbrm.evidence.families.base import Family
+from dbrm.evidence.glm_population import (
+    DEPENDENCE_TOLERANCE,
+    AbstractGlmPopulation,
+    Solution,
+)
+from dbrm.evidence.glm_prior import GlmPrior
+from dbrm.evidence.links import Link
+from dbrm.status import Status
+
+__all__ = ["PythonPopulation"]
+
+_SMALLEST_WEIGHT = 1e-15
+_RUNAWAY = 0.05
+_REMAINDER = 1e-11
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Place:
+    """Coefficients of one model and everything that follows from them."""
+
+    beta: FloatArray
+    eta: Column
+    dispersion: float
+    value: float
+    score: Column
+    weight: Column
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PythonPopulation(AbstractGlmPopulation):
+    """Standardised columns and the null model of one response; plain NumPy."""
+
+    design: Design
+    family: Family
+    link: Link
+    prior: GlmPrior
+    n_fixed: int
+    response: Column
+    weights: Column
+    trials: Column
+    max_iterations: int
+
+    @property
+    def size(self) -> int:
+        return int(self.design.flat.shape[0]) - self.n_fixed
+
+    @cached_property
+    def _columns(self) -> Matrix:
+        return self.design.flat[:, : self.design.n_live]
+
+    @cached_property
+    def _unit_gram(self) -> Matrix:
+        return self.design.unit_gram()
+
+    def kernel(self) -> Kernel:
+        return Kernel(_evaluate, self)
+
+    def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        pairs = [self.evaluate(mask) for mask in masks]
+        values = np.array([value for value, _ in pairs], dtype=np.float64)
+        return values, np.array([status for _, status in pairs], dtype=np.uint8)
+
+    def evaluate(self, mask: Mask) -> tuple[float, Status]:
+        """Log evidence and status of one mask."""
+        chosen = self._chosen(mask)
+        row = chosen.size - self.n_fixed
+        if self.prior.kind == TABLE and self.prior.table.constant[row] == -np.inf:
+            return -np.inf, Status.UNDEFINED
+        if not self._independent(chosen):
+            return -np.inf, Status.RANK_DEFICIENT
+        if self.prior.kind == NORMAL_LOG_GAMMA:
+            return self._integrate(chosen)
+        place, status = self._fit(chosen, self._penalty(chosen, self.prior.rate))
+        if self.prior.kind == NORMAL:
+            return self._score_normal(place, chosen, self.prior.rate), status
+        information, wald = self._wald(place, chosen) if self.prior.strict else (0.0, 0.0)
+        score = self.prior.table.value(place.value, information, wald, row)
+        return score + self.prior.dispersion, status
+
+    def solve(self, mask: Mask, *, firth: bool) -> Solution:  # noqa: ARG002
+        """Maximum of one model; Firth's correction is for compiled families only."""
+        chosen = self._chosen(mask)
+        penalty = self._penalty(chosen, self._typical_precision)
+        place, status = self._fit(chosen, penalty)
+        return Solution(
+            place.value,
+            place.dispersion,
+            place.beta,
+            np.asarray(np.linalg.pinv(self._information(place, chosen, penalty), hermitian=True)),
+            place.eta,
+            status,
+        )
+
+    @property
+    def _typical_precision(self) -> float:
+        if self.prior.kind == NORMAL_LOG_GAMMA:
+            return self.prior.shape / self.prior.rate
+        return self.prior.rate
+
+    def _chosen(self, mask: Mask) -> Any:
+        return np.concatenate([np.arange(self.n_fixed), self.n_fixed + np.flatnonzero(mask)])
+
+    def _independent(self, chosen: Any) -> bool:
+        sub = self._unit_gram[np.ix_(chosen, chosen)].copy()
+        if np.any(np.diag(sub) < 0.5):
+            return False
+        for j in range(len(sub)):
+            if not sub[j, j] > DEPENDENCE_TOLERANCE:
+                return False
+            sub[j + 1 :, j + 1 :] -= np.outer(sub[j + 1 :, j], sub[j, j + 1 :]) / sub[j, j]
+        return True
+
+    def _penalty(self, chosen: Any, precision: float) -> FloatArray:
+        with np.errstate(over="ignore"):
+            penalty = np.minimum(precision / self.design.scale[chosen] ** 2, 1e100)
+        penalty[0] = 0.0
+        return np.asarray(penalty)
+
+    def _at(self, beta: FloatArray, eta: Column, dispersion: float) -> _Place:
+        """Value, score and expected information at a linear predictor."""
+        low, high = self.family.mean_interval
+        mean = self.link.mean(eta)
+        if not np.all((mean >= low) & (mean <= high)):
+            return _Place(beta, eta, dispersion, -np.inf, eta, eta)
+        mean = np.clip(mean, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
+        slope = self.link.slope(eta)
+        trials = self.trials if self.family.has_trials else None
+        density = self.family.log_density(self.response, mean, dispersion, trials)
+        value = float(self.weights @ density)
+        scale = self._scale(dispersion)
+        total = self.weights * self.trials * scale
+        pull = slope / self.family.variance(mean, dispersion)
+        score = total * (self.response / self.trials - mean) * pull
+        weight = np.maximum(total * slope * pull, total * _SMALLEST_WEIGHT)
+        return _Place(beta, eta, dispersion, value if value < np.inf else -np.inf, score, weight)
+
+    def _scale(self, dispersion: float) -> float:
+        """One over the dispersion, unless the variance function already contains it."""
+        inside = self.family.name == "negative_binomial" or not self.family.has_dispersion
+        return 1.0 if inside else 1.0 / dispersion
+
+    @cached_property
+    def _null(self) -> _Place:
+        chosen = np.arange(self.n_fixed)
+        offset = self.design.offset[: self.design.n_live]
+        constant = float(self.design.offset[-1]) if self.design.offset.size > offset.size else None
+        if constant is None:
+            constant = self._constant
+        beta = np.zeros(self.n_fixed)
+        beta[0] = constant - float(np.average(offset, weights=self.weights * self.trials))
+        start = self._at(beta, offset + beta[0], self.family.given_dispersion or 1.0)
+        return self._climb(start, chosen, self._penalty(chosen, self._typical_precision))[0]
+
+    @property
+    def _constant(self) -> float:
+        rate = self.response / self.trials
+        total = self.weights * self.trials
+        low, high = self.family.mean_interval
+        mean = (float(total @ rate) + 0.5) / (float(total.sum()) + 1.0)
+        if np.isinf(low) or np.isinf(high):
+            mean = float(np.average(rate, weights=total))
+            mean = mean if mean > low else low + 0.5 / float(total.sum())
+        return float(self.link.eta(np.array([mean]))[0])
+
+    def _fit(self, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
+        null = self._null
+        beta = np.zeros(chosen.size)
+        beta[: self.n_fixed] = null.beta
+        return self._climb(self._at(beta, null.eta, null.dispersion), chosen, penalty)
+
+    def _climb(self, place: _Place, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
+        """Maximise over coefficients and dispersion in turn."""
+        estimated = self.family.has_dispersion and self.family.given_dispersion is None
+        status = Status.OK
+        for _ in range(self.max_iterations):
+            place, status = self._newton(place, chosen, penalty)
+            if not estimated:
+                break
+            mean = np.asarray(self.link.mean(place.eta))
+            before = place.dispersion
+            after = self.family.estimate_dispersion(self.response, mean, self.weights)
+            place = self._at(place.beta, place.eta, after)
+            if abs(log(after / before)) < 1e-9:
+                break
+        return place, status
+
+    def _newton(self, place: _Place, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
+        columns = self._columns[chosen]
+        for _ in range(self.max_iterations):
+            information = self._information(place, chosen, penalty)
+            gradient = columns @ place.score - penalty * place.beta
+            direction = np.asarray(scipy.linalg.lstsq(information, gradient)[0])
+            decrement = float(gradient @ direction)
+            step = direction @ columns
+            jump = float(np.max(np.abs(step), initial=0.0))
+            if decrement < _REMAINDER and jump > _RUNAWAY:
+                place.value += 0.5 * decrement
+                return place, Status.SEPARATED
+            if decrement < _REMAINDER and jump < 1e-8:
+                return place, Status.OK
+            new = self._advance(place, direction, step, penalty)
+            if new is None:
+                return place, Status.OK if decrement < 1e-6 else Status.NOT_CONVERGED
+            place = new
+        return place, Status.NOT_CONVERGED
+
+    def _advance(
+        self, place: _Place, direction: FloatArray, step: Column, penalty: FloatArray
+    ) -> _Place | None:
+        before = place.value - 0.5 * float(penalty @ place.beta**2)
+        fraction = 1.0
+        for _ in range(40):
+            beta = place.beta + fraction * direction
+            new = self._at(beta, place.eta + fraction * step, place.dispersion)
+            if new.value - 0.5 * float(penalty @ beta**2) >= before - 1e-13 * (1 + abs(before)):
+                return new
+            fraction *= 0.5
+        return None
+
+    def _information(self, place: _Place, chosen: Any, penalty: FloatArray) -> Matrix:
+        columns = self._columns[chosen]
+        return np.asarray((columns * place.weight) @ columns.T + np.diag(penalty))
+
+    def _wald(self, place: _Place, chosen: Any) -> tuple[float, float]:
+        information = self._information(place, chosen, np.zeros(chosen.size))
+        slopes = place.beta[1:]
+        cross = float(information[0, 1:] @ slopes)
+        wald = float(slopes @ information[1:, 1:] @ slopes) - cross**2 / information[0, 0]
+        return log(information[0, 0]), max(wald, 0.0)
+
+    def _score_normal(self, place: _Place, chosen: Any, precision: float) -> float:
+        penalty = self._penalty(chosen, precision)
+        determinant = float(np.linalg.slogdet(self._information(place, chosen, penalty))[1])
+        half = 0.5 * (chosen.size - 1) * log(precision) - float(
+            np.sum(np.log(self.design.scale[chosen[1:]]))
+        )
+        value = place.value - 0.5 * float(penalty @ place.beta**2) + half
+        return float(value + 0.5 * log(2 * pi) - 0.5 * determinant + self.prior.dispersion)
+
+    def _integrate(self, chosen: Any) -> tuple[float, Status]:
+        """Trapezoidal rule over the log precision, from tight to loose priors."""
+        shape, rate = self.prior.shape, self.prior.rate
+        top, step = log(max(shape, 1.0) / rate) + 5.0, 0.25
+        place, status = self._fit(chosen, self._penalty(chosen, float(np.exp(top))))
+        if chosen.size == 1:
+            return place.value + 0.5 * log(2 * pi) + self.prior.dispersion, status
+        terms: list[float] = []
+        for node in range(600):
+            psi = top - step * node
+            precision = float(np.exp(psi))
+            penalty = self._penalty(chosen, precision)
+            place, status = self._climb(place, chosen, penalty)
+            term = self._score_normal(place, chosen, precision) - lgamma(shape)
+            terms.append(term + shape * (log(rate) + psi) - rate * precision)
+            loose = np.max(penalty / np.diag(self._information(place, chosen, penalty))) < 1e-3
+            if loose and terms[-1] < max(terms) - 40.0:
+                break
+        return float(np.logaddexp.reduce(terms)) + log(step), status
+
+
+def _evaluate(population: PythonPopulation, mask: Mask) -> tuple[float, np.uint8]:
+    value, status = population.evaluate(mask)
+    return value, np.uint8(status)
