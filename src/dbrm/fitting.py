@@ -19,7 +19,7 @@ from dbrm.evolution import ChainResult, Effort, Filtration, Grammar, Operators, 
 from dbrm.features import resolve_transforms
 from dbrm.posterior import Posterior, RunRecord, merge_chains
 from dbrm.priors import resolve_model_prior
-from dbrm.search import Metropolis, log_sum_exp
+from dbrm.search import Mjmcmc, log_sum_exp
 from dbrm.settings import Settings
 
 __all__ = ["enumerate_models", "fit", "log_evidence"]
@@ -176,6 +176,12 @@ def _pose(
         always=np.column_stack([table.column(name) for name in always]) if always else None,
         offset=None if offset is None else check_vector(offset, table.n_rows, name="offset"),
     )
+    if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
+        msg = (
+            f"There are too few rows: an intercept and {len(always)} always-in columns leave no "
+            f"room for an error in {n:g} observations. Every model would fit perfectly."
+        )
+        raise InvalidDataError(msg)
     return Problem(
         table=table,
         engine=engine,
@@ -191,7 +197,7 @@ def _pose(
         effort=Effort(
             population_size=chosen.population_size,
             n_populations=chosen.n_populations,
-            metropolis=Metropolis(n_steps=chosen.n_iter),
+            mjmcmc=Mjmcmc(n_steps=chosen.n_iter),
         ),
         max_model_size=(
             chosen.population_size if chosen.max_model_size is None else chosen.max_model_size

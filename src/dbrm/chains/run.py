@@ -10,6 +10,7 @@ from typing import final
 
 import joblib
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dbrm.errors import InvalidSettingError
 from dbrm.evolution import ChainResult, Glimpse, Problem, run_gmjmcmc
@@ -31,9 +32,14 @@ class ChainTask:
 
 
 def run_chain(task: ChainTask, report: Callable[[Glimpse], None] | None = None) -> ChainResult:
-    """Run one chain; the result depends on the task alone."""
+    """Run one chain; the result depends on the task alone.
+
+    Linear algebra runs in one thread: how many there are changes the order of
+    summation, and joblib gives its workers fewer than the main process has.
+    """
     rng = np.random.Generator(np.random.PCG64(task.seed))
-    return run_gmjmcmc(rng, task.problem, report)
+    with threadpool_limits(limits=1):
+        return run_gmjmcmc(rng, task.problem, report)
 
 
 def run_chains(

@@ -66,6 +66,10 @@ class Table:
     def __reduce__(self) -> tuple[type[Table], tuple[tuple[str, ...], Matrix]]:
         return Table, (self.names, self.values)
 
+    def __len__(self) -> int:
+        """Return the number of rows, as data frames do."""
+        return self.n_rows
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""

@@ -30,6 +30,8 @@ __all__ = ["GaussianEngine"]
 DEPENDENCE_TOLERANCE = 1e-9
 # Residual fractions below this are rounding noise of the Gram matrix (METHODS A1.1).
 SMALLEST_FRACTION = 1e-12
+# A column that varies less than this, relative to its size, is constant to rounding.
+SMALLEST_SPREAD = 1e-10
 _EPSILON = np.finfo(np.float64).eps
 
 
@@ -69,16 +71,17 @@ class GaussianEngine(AbstractEngine):
     @cached_property
     def _fixed(self) -> Matrix:
         """Orthonormal basis of intercept and always-in columns, in weighted rows."""
-        ones = np.ones((self.n_rows, 1))
-        block = ones if self.always is None else np.hstack([ones, self.always])
-        if self._root is not None:
-            block = block * self._root[:, None]
+        ones = np.ones(self.n_rows) if self._root is None else self._root
+        ones = ones / np.linalg.norm(ones)
+        if self.always is None:
+            return ones[:, None]
+        block = self._centred(self.always)
         scale = np.linalg.norm(block, axis=0)
         q, r, _ = scipy.linalg.qr(
             block / np.where(scale > 0, scale, 1), mode="economic", pivoting=True
         )
         kept = np.abs(np.diag(r)) > np.sqrt(DEPENDENCE_TOLERANCE)
-        return np.ascontiguousarray(q[:, kept])
+        return np.column_stack([ones, q[:, kept]])
 
     @property
     def n_always(self) -> int:
@@ -109,29 +112,40 @@ class GaussianEngine(AbstractEngine):
         """Sample size, total sum of squares and residual floor of this response."""
         _, total, unit = self._target
         n = float(self.n_rows if self.weights is None else self.weights.sum())
-        largest = float(np.max(np.abs(self.response))) / unit
-        floor = max(SMALLEST_FRACTION, _EPSILON**2 * n * largest**2 / total)
         with np.errstate(over="ignore"):
-            scaled = total * unit * unit
-        scaled = min(max(scaled, np.finfo(float).tiny), np.finfo(float).max)
-        return GaussianShape(n=n, total=scaled, floor=min(floor, 1.0))
+            largest = np.max(np.abs(self.response)) / unit
+            floor = max(SMALLEST_FRACTION, _EPSILON**2 * n * largest**2 / total)
+            scaled = np.float64(total) * unit * unit
+        scaled = float(min(max(scaled, np.finfo(float).tiny), np.finfo(float).max))
+        return GaussianShape(n=n, total=scaled, floor=float(min(floor, 1.0)))
 
     def _table(self, most: int) -> ScoreTable:
         sizes = np.arange(self.n_always, self.n_always + most + 1)
         return self.prior.score_table(sizes, self.shape)
 
-    def _free(self, columns: Matrix) -> Matrix:
-        """Columns in weighted rows, freed of intercept and always-in columns, unit length."""
+    def _centred(self, columns: Matrix) -> Matrix:
+        """Columns about their means, in weighted rows, scaled by a power of two (exactly)."""
         block = np.array(columns, dtype=np.float64, order="F")
-        block /= np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
+        _, exponents = np.frexp(np.max(np.abs(block), axis=0, initial=0.0))
+        block = np.ldexp(block, -exponents)
+        weights = np.ones(self.n_rows) if self.weights is None else self.weights
+        block -= weights @ block / weights.sum()
         if self._root is not None:
             block *= self._root[:, None]
-        norm = np.linalg.norm(block, axis=0)
+        return block
+
+    def _free(self, columns: Matrix) -> Matrix:
+        """Columns in weighted rows, freed of intercept and always-in columns, unit length."""
+        block = self._centred(columns)
+        spread = np.linalg.norm(block, axis=0)
         block -= self._fixed @ (self._fixed.T @ block)
-        # Once more: one projection leaves rounding noise of the size of the mean.
+        # Once more: one projection leaves rounding noise of the size of the first residue.
         block -= self._fixed @ (self._fixed.T @ block)
         left = np.linalg.norm(block, axis=0)
-        vanished = left <= np.sqrt(DEPENDENCE_TOLERANCE) * norm * 1e-3
+        # Nothing but rounding is left of a constant (its size is about one here), or of a
+        # combination of the always-in columns.
+        noise = SMALLEST_SPREAD * np.sqrt(self.shape.n)
+        vanished = (spread <= noise) | (left**2 <= DEPENDENCE_TOLERANCE * spread**2)
         block /= np.where(vanished, inf, left)
         return block
 
@@ -209,6 +223,8 @@ class GaussianEngine(AbstractEngine):
         base = table.value(left, size)
 
         def gain(share: FloatArray) -> FloatArray:
+            if not np.isfinite(table.constant[size : size + 2]).all():
+                return np.full(share.size, -inf)
             scores = score_row(left * (1.0 - share), size + 1, floor, *table.arguments)
             return np.asarray(scores - base)
 
@@ -274,9 +290,12 @@ def _least_squares(
     :math:`\beta \sim s (X_c' X_c)^{-1}`.
     """
     n = weights.sum()
-    means = weights @ columns / n
-    mean = float(weights @ response / n)
-    centred = (columns - means) * np.sqrt(weights)[:, None]
+    # A power of two brings every column to size one without rounding.
+    _, exponents = np.frexp(np.max(np.abs(columns), axis=0, initial=0.0))
+    scaled = np.ldexp(columns, -exponents)
+    means = weights @ scaled / n
+    mean = float(weights @ (response / 2) / n) * 2
+    centred = (scaled - means) * np.sqrt(weights)[:, None]
     scale = np.maximum(np.linalg.norm(centred, axis=0), np.finfo(float).tiny)
     left, values, right = np.linalg.svd(centred / scale, full_matrices=False)
     kept = values > _EPSILON * max(centred.shape) * values.max(initial=0.0)
@@ -286,4 +305,7 @@ def _least_squares(
     covariance[1:, 1:] = shrinkage * inverse @ inverse.T
     covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
     covariance[0, 0] = 1.0 / n + means @ covariance[1:, 1:] @ means
-    return np.concatenate([[mean - means @ slopes], slopes]), covariance
+    coefficients = np.concatenate([[mean - means @ slopes], slopes])
+    powers = -np.concatenate([[0], exponents])
+    with np.errstate(over="ignore"):
+        return np.ldexp(coefficients, powers), np.ldexp(covariance, powers + powers[:, None])

@@ -13,7 +13,13 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask
-from dbrm.evolution.population import Population, Rejections, first_population, next_population
+from dbrm.evolution.population import (
+    Population,
+    Rejections,
+    all_covariates,
+    first_population,
+    next_population,
+)
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
 from dbrm.features import Feature
@@ -110,8 +116,8 @@ def run_gmjmcmc(
 
 def run_enumeration(problem: Problem) -> ChainResult:
     """All subsets of the covariates, no engineering: the exact posterior."""
-    registry, rejections = Registry(problem.table), Rejections()
-    population = first_population(problem, registry, rejections)
+    registry = Registry(problem.table)
+    population = all_covariates(problem, registry)
     terms = population.prior_terms(problem, registry)
     found = enumerate_population(
         problem.engine.prepare(population.columns),
@@ -128,7 +134,7 @@ def run_enumeration(problem: Problem) -> ChainResult:
         log_lost=ledger.log_lost,
         n_evaluated=found.n_evaluated,
         status_counts=found.status_counts,
-        rejections=rejections.counts,
+        rejections={},
         trace=np.array([found.log_mass]),
     )
 
@@ -166,7 +172,7 @@ def _explore(
         return enumerate_population(
             prepared, terms, window=effort.window, max_kept=effort.max_models
         )
-    return effort.metropolis.explore(rng, prepared, terms, start)
+    return effort.mjmcmc.explore(rng, prepared, terms, start)
 
 
 def _to_models(found: Exploration, population: Population, registry: Registry) -> ModelTable:

@@ -51,7 +51,6 @@ class Parents:
         cumulative = np.cumsum(self.weights)
         return self.population[int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))]
 
-
     def newcomer(self, rng: np.random.Generator) -> Feature:
         """A covariate or, half of the time, a feature of the pool, better ones more often."""
         if self.pool and rng.random() < 0.5:
@@ -64,7 +63,10 @@ class Parents:
 def create(
     rng: np.random.Generator, parents: Parents, grammar: Grammar, weigh: Weigh
 ) -> Feature | None:
-    """Draw an operator and build one feature, ``None`` if it breaks the grammar's limits.
+    """Draw an operator and build one feature; ``None`` if it breaks the grammar's limits.
+
+    Also if nothing can be created: without covariates, or with none but operators that
+    need a transform where there is none.
 
     Parameters
     ----------
@@ -81,6 +83,8 @@ def create(
             operators.projection * has_functions,
         ]
     )
+    if not (weights.any() and parents.covariates):
+        return None
     kind = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
     match kind:
         case 0:

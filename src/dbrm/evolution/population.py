@@ -15,7 +15,7 @@ from dbrm.features import ColumnCache, Feature, covariate, evaluate, fit_knots
 from dbrm.search import PriorTerms
 from dbrm.status import Status
 
-__all__ = ["Population", "Rejections", "first_population", "next_population"]
+__all__ = ["Population", "Rejections", "all_covariates", "first_population", "next_population"]
 
 # Tries per free place before a population is left smaller than it could be.
 _TRIES_PER_PLACE = 40
@@ -120,6 +120,21 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
     return builder.build()
 
 
+def all_covariates(problem: Problem, registry: Registry) -> Population:
+    """Every covariate that is not in all models anyway, linearly dependent ones included.
+
+    For enumeration: of dependent columns each may be right, only not together.
+    """
+    names = [name for name in problem.table.names if name not in problem.always]
+    columns = [problem.table.column(name) for name in names]
+    numbers = [
+        registry.number(covariate(name), column)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    values = np.column_stack(columns) if columns else np.empty((problem.table.n_rows, 0))
+    return Population(np.array(numbers, dtype=np.int32), values)
+
+
 def next_population(
     rng: np.random.Generator,
     problem: Problem,
@@ -139,10 +154,11 @@ def next_population(
     survives = rng.random(population.size) >= deletion
     builder = _Builder(problem, registry, rejections)
     features = population.features(registry)
-    for position, feature in enumerate(features):
-        builder.cache[feature.text] = population.columns[:, position]
-        if survives[position]:
-            builder.admit(feature, population.columns[:, position])
+    # Not the population's own columns: a feature may have got a simpler name meanwhile,
+    # whose column is an affine image of the old one, and children are computed from it.
+    columns, _ = evaluate(features, problem.table, builder.cache)
+    for position in np.flatnonzero(survives):
+        builder.admit(features[position], columns[:, position])
     parents = Parents(
         population=features,
         weights=inclusion + _LEAST_WEIGHT,

@@ -95,12 +95,13 @@ def _level_sizes(n_covariates: int, n_transforms: int, most: int) -> list[int]:
 
 def _add_atoms(products: list[int], count: int, complexity: int, most: int) -> None:
     """Allow any multiset of `count` new atoms of this complexity in the products."""
+    if count == 0:
+        return
     before = products.copy()
     for total in range(complexity, most + 1):
         products[total] = sum(
             before[total - used * complexity] * comb(count + used - 1, used)
             for used in range(total // complexity + 1)
-            if count > 0 or used == 0
         )
 
 

@@ -48,11 +48,13 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
     if how not in ("union", "mass", "uniform"):
         msg = f"merge must be 'union', 'mass' or 'uniform'; got merge={how!r}."
         raise InvalidSettingError(msg)
-    best = max(float(np.max(_log_posterior(result.models))) for result in results)
+    peaks = [float(np.max(_log_posterior(result.models))) for result in results]
     registry = Registry(problem.table)
     tables, cut, weights = [], [-np.inf], []
-    for result in results:
+    for result, peak in zip(results, peaks, strict=True):
         log_posterior = _log_posterior(result.models)
+        # In a plain average a chain that lags behind counts as much as the others.
+        best = peak if how == "uniform" else max(peaks)
         inside = log_posterior >= best - problem.effort.window
         cut.append(log_sum_exp(log_posterior[~inside]))
         cut.append(result.log_lost)
@@ -109,9 +111,10 @@ def _log_multiplicity(
     """Log of the summed chain weights of each unique model."""
     position = {key.tobytes(): row for row, key in enumerate(models.keys)}
     rows = np.array([position[key.tobytes()] for key in stacked.keys], dtype=np.int64)
-    peak = log_weights.max()
-    totals = np.bincount(rows, weights=np.exp(log_weights - peak), minlength=len(models))
-    return np.log(totals) + peak
+    totals = np.full(len(models), -np.inf)
+    # Masses of chains may differ by thousands of nats: no common scale would do.
+    np.logaddexp.at(totals, rows, log_weights)
+    return totals
 
 
 def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> ModelTable:

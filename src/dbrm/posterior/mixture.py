@@ -56,6 +56,8 @@ class StudentMixture:
         present = self.weights > 0
         low = np.min(inner, axis=0, initial=np.inf, where=present)
         high = np.max(inner, axis=0, initial=-np.inf, where=present)
+        # A row where no model is defined has no quantile.
+        low, high = (np.where(present.any(axis=0), limit, np.nan) for limit in (low, high))
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             below = self.cdf(middle) < level
@@ -78,7 +80,8 @@ class StudentMixture:
         mixing = np.ones((draws, n_rows))
         mixing[finite] = rng.chisquare(df[finite]) / df[finite]
         spread = self.scales[chosen, columns] / np.sqrt(mixing)
-        return np.asarray(self.locations[chosen, columns] + spread * noise)
+        sample = self.locations[chosen, columns] + spread * noise
+        return np.where(np.isnan(cumulative[-1]), np.nan, sample)
 
 
 def _student_cdf(df: FloatArray, standard: Matrix) -> Matrix:

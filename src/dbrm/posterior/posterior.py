@@ -11,7 +11,7 @@ from dbrm.data import Recipe
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import ModelFit
 from dbrm.evolution import Problem, Registry
-from dbrm.features import Feature, covariate, evaluate, parse_feature
+from dbrm.features import Feature, covariate, evaluate, fit_knots, parse_feature
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
@@ -112,10 +112,13 @@ class Posterior:
     def inclusion(self, feature: str | Feature) -> float:
         """Posterior probability that a feature is in the model, under any equivalent spelling.
 
-        A feature that no retained model contains has probability zero.
+        A feature that no retained model contains has probability zero, a covariate that
+        every model contains (`always`) probability one.
         """
         number = self._find(feature)
-        return 0.0 if number is None else float(self._inclusion[number])
+        if number is not None:
+            return float(self._inclusion[number])
+        return float(self._parsed(feature) in self._always)
 
     def aliases(self, feature: str | Feature) -> list[str]:
         """Other spellings met for the same column."""
@@ -123,10 +126,14 @@ class Posterior:
         spellings = [] if number is None else self._merged.aliases.get(number, [])
         return sorted(str(spelling) for spelling in spellings)
 
-    def _find(self, feature: str | Feature) -> int | None:
+    def _parsed(self, feature: str | Feature) -> Feature:
         if isinstance(feature, str):
             transforms = self._problem.grammar.transforms
             feature = parse_feature(feature, self._problem.table.names, transforms=transforms)
+        return fit_knots(feature, self._problem.table)
+
+    def _find(self, feature: str | Feature) -> int | None:
+        feature = self._parsed(feature)
         columns, statuses = evaluate([feature], self._problem.table)
         if statuses[0] != Status.OK:
             return self._registry.known(feature)

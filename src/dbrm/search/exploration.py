@@ -9,9 +9,9 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, Mask, Masks, StatusArray
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
 
-__all__ = ["Exploration", "Population", "PriorTerms", "log_sum_exp"]
+__all__ = ["Exploration", "Population", "PriorTerms", "Walk", "log_sum_exp"]
 
 
 class Population(Protocol):
@@ -51,7 +51,9 @@ class PriorTerms:
 
     def of(self, masks: Masks) -> FloatArray:
         """Log prior of each row of `masks`."""
-        return masks @ self.feature + self.size[masks.sum(axis=1)]
+        # Not a product: zero times a forbidden feature's minus infinity is no number.
+        terms = np.where(masks, self.feature, 0.0)
+        return np.asarray(terms.sum(axis=1) + self.size[masks.sum(axis=1)])
 
 
 @final
@@ -76,6 +78,8 @@ class Exploration:
         How many of the models evaluated ended with each status.
     last
         The mask at which a Markov chain stopped, the best mask of an enumeration.
+    walk
+        The Markov chain's own records; none for an enumeration.
     """
 
     masks: Masks
@@ -88,6 +92,32 @@ class Exploration:
     n_evaluated: int
     status_counts: dict[int, int]
     last: Mask
+    walk: "Walk | None" = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """What a Markov chain through a population left behind, after its adaptation.
+
+    Parameters
+    ----------
+    frequency
+        Share of the steps spent in models with each feature.
+    visits
+        Steps spent in each of the models kept.
+    log_posterior, size
+        Of the state after each step.
+    proposed, accepted
+        How often each kernel was tried and accepted, adaptation included.
+    """
+
+    frequency: FloatArray
+    visits: IntArray
+    log_posterior: FloatArray
+    size: "np.typing.NDArray[np.int32]"
+    proposed: dict[str, int]
+    accepted: dict[str, int]
 
 
 def log_sum_exp(values: FloatArray) -> float:
