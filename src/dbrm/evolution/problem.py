@@ -11,7 +11,7 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine
 from dbrm.features import Feature, Transform
 from dbrm.priors import ModelPrior
-from dbrm.search import Metropolis, PriorTerms
+from dbrm.search import Mjmcmc, PriorTerms
 
 __all__ = ["Effort", "Filtration", "Grammar", "Operators", "Problem"]
 
@@ -103,7 +103,7 @@ class Effort:
 
     population_size: int = 15
     n_populations: int = 60
-    metropolis: Metropolis = field(default_factory=Metropolis)
+    mjmcmc: Mjmcmc = field(default_factory=Mjmcmc)
     max_models: int = 100_000
     window: float = 25.0
 
