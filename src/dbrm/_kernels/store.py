@@ -1,6 +1,6 @@
 """A hash table of evaluated models, of fixed capacity.
 
-Models are packed words; an entry keeps log evidence and status. Entries stay in the
+Models are packed words; an entry keeps log evidence, log prior and status. Entries stay in the
 order in which they came, so the table doubles as the list of visited models. When it
 is full, further models are evaluated but not kept, and counted.
 """
@@ -15,7 +15,7 @@ from dbrm._kernels.bits import mix
 __all__ = ["Store", "find", "insert", "new_store"]
 
 # counts: [entries, look-ups answered, models that found no room]
-Store = namedtuple("Store", "slots words values statuses counts")
+Store = namedtuple("Store", "slots words values priors statuses counts")
 
 
 def new_store(capacity, n_words):
@@ -24,6 +24,7 @@ def new_store(capacity, n_words):
     return Store(
         np.full(n_slots, -1, dtype=np.int64),
         np.zeros((capacity, n_words), dtype=np.uint64),
+        np.zeros(capacity),
         np.zeros(capacity),
         np.zeros(capacity, dtype=np.uint8),
         np.zeros(3, dtype=np.int64),
@@ -50,15 +51,17 @@ def find(store, words):
 
 
 @nb.njit(cache=True, nogil=True)
-def insert(store, slot, words, value, status):
-    """Keep a model at the free `slot` that `find` gave, if there is room."""
+def insert(store, slot, words, value, prior, status):
+    """Keep a model at the free `slot` that `find` gave; return its entry, -1 if there is no room."""
     entry = store.counts[0]
     if entry >= store.values.size:
         store.counts[2] += 1
-        return
+        return np.int64(-1)
     store.slots[slot] = entry
     for w in range(words.size):
         store.words[entry, w] = words[w]
     store.values[entry] = value
+    store.priors[entry] = prior
     store.statuses[entry] = status
     store.counts[0] += 1
+    return entry

@@ -1,12 +1,14 @@
 """Pillar 2, how good is a model: log p(y | model) from columns and masks."""
 
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
 from dbrm.evidence.coefficient_priors import (
     AIC,
     BIC,
     CoefficientPrior,
     Jeffreys,
     KnownVariance,
+    prior_names,
+    resolve_prior,
 )
 from dbrm.evidence.gaussian import GaussianEngine
 
@@ -21,8 +23,7 @@ __all__ = [
     "Kernel",
     "KnownVariance",
     "ModelFit",
+    "Screen",
+    "prior_names",
+    "resolve_prior",
 ]
-
-
-def resolve_prior(prior, **options):
-    return prior if not isinstance(prior, str) else {"jeffreys": Jeffreys, "bic": BIC, "aic": AIC, "known_variance": KnownVariance}[prior](**options)

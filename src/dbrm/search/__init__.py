@@ -1,17 +1,21 @@
 """Pillar 3, where to look: moves over masks and the ledger of visited models."""
 
 from dbrm.search.enumeration import enumerate_population
-from dbrm.search.exploration import Exploration, Population, PriorTerms, log_sum_exp
+from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
 from dbrm.search.ledger import Ledger, ModelTable, model_keys, split_key, unique_rows
-from dbrm.search.metropolis import Metropolis
+from dbrm.search.mjmcmc import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
 
 __all__ = [
+    "KERNEL_NAMES",
     "Exploration",
+    "KernelMix",
     "Ledger",
-    "Metropolis",
+    "Mjmcmc",
     "ModelTable",
+    "OptimiserMix",
     "Population",
     "PriorTerms",
+    "Walk",
     "enumerate_population",
     "log_sum_exp",
     "model_keys",

@@ -1,0 +1,426 @@
+r"""Mode jumping MCMC over the masks of one population (paper, Algorithm 1).
+
+Kernels, mixed with probabilities that do not depend on the state:
+
+0. *change*: flip one to three components drawn uniformly; symmetric.
+1. *swap*: exchange a feature of the model for one outside; symmetric.
+2. *add or delete*, one half each: the feature to add is drawn with weights
+   :math:`p_j`, the one to delete with weights :math:`1 - p_j`. For adding :math:`j`,
+
+   .. math:: \frac{q(m|m')}{q(m'|m)} =
+       \frac{(1-p_j) / \sum_{i \in m'} (1-p_i)}{p_j / \sum_{i \notin m} p_i},
+
+   and the inverse for deleting. Where the move is impossible the chain stays.
+3. *multiple try* with the symmetric changes of kernel 0: one of several proposals is
+   drawn by posterior mass, and accepted against as many reference points.
+4. *large jump*: flip a random index set :math:`I`, optimise outside :math:`I`, shake
+   every component with probability :math:`\rho`; go back the same way, with the same
+   :math:`I` and fresh randomness. The ratio of the shakes is
+   :math:`\{\rho/(1-\rho)\}^{d(m, \chi_k) - d(m^*, \chi^*_k)}` (the paper omits
+   :math:`1-\rho`). With delayed acceptance the posterior ratio is tried first and the way
+   back is only travelled if it passes.
+
+Every model looked at on the way is kept in the store. Random numbers are drawn only as
+``rng.random()`` and only compared, or scaled and truncated, so that a test can hand in
+a generator that enumerates all outcomes.
+"""
+
+from collections import namedtuple
+
+import numba as nb
+import numpy as np
+
+from dbrm._kernels.bits import pack
+from dbrm._kernels.evaluation import evaluate
+from dbrm._kernels.store import find, insert
+
+__all__ = [
+    "ADD_DELETE",
+    "ANNEALING",
+    "CHANGE",
+    "GREEDY",
+    "LARGE_JUMP",
+    "LOCAL",
+    "MULTIPLE_TRY",
+    "SWAP",
+    "Plan",
+    "Target",
+    "Trace",
+    "mjmcmc_loop",
+]
+
+CHANGE, SWAP, ADD_DELETE, MULTIPLE_TRY, LARGE_JUMP = range(5)
+GREEDY, ANNEALING, LOCAL = range(3)
+# Exponents beyond this decide a comparison anyway; larger ones would overflow.
+_LARGE = 700.0
+
+# What is sampled from: the engine's context, the models seen, and the two prior terms.
+Target = namedtuple("Target", "context store feature_log_prior size_log_prior")
+# What the loop is to do; see `dbrm.search.Mjmcmc` for the meaning of each number.
+Plan = namedtuple(
+    "Plan",
+    "kernel_weights max_change n_tries jump_low jump_high rate optimiser_weights "
+    "temperatures moves_per_temperature local_moves greedy_steps delayed adapt_until epsilon",
+)
+# What happened at each step, and how often each kernel was tried and accepted.
+Trace = namedtuple("Trace", "log_posterior size kernel accepted visits proposed_by accepted_by")
+# Working memory of one loop.
+_Room = namedtuple(
+    "_Room", "trial trial_words back back_words tries try_words inside scratch weights masses"
+)
+
+
+@nb.njit(cache=True, nogil=True)
+def _flip(mask, words, j):
+    mask[j] = not mask[j]
+    words[j >> 6] ^= np.uint64(1) << np.uint64(j & 63)
+
+
+@nb.njit(cache=True, nogil=True)
+def _copy(mask, words, to_mask, to_words):
+    for j in range(mask.size):
+        to_mask[j] = mask[j]
+    for w in range(words.size):
+        to_words[w] = words[w]
+
+
+@nb.njit(cache=True, nogil=True)
+def _draw(rng, weights):
+    """Draw a position with probability proportional to its weight."""
+    total = 0.0
+    for k in range(weights.size):
+        total += weights[k]
+    u = rng.random() * total
+    running = 0.0
+    last = 0
+    for k in range(weights.size):
+        if weights[k] > 0.0:
+            running += weights[k]
+            last = k
+            if u < running:
+                return k
+    return last
+
+
+@nb.njit(cache=True, nogil=True)
+def _draw_subset(rng, size, count, chosen):
+    """Write `count` different components, drawn uniformly, to the front of `chosen`."""
+    for j in range(size):
+        chosen[j] = j
+    for i in range(count):
+        k = i + int(rng.random() * (size - i))
+        chosen[i], chosen[k] = chosen[k], chosen[i]
+
+
+@nb.njit(cache=True, nogil=True)
+def _log_prior(mask, feature_log_prior, size_log_prior):
+    total = 0.0
+    count = 0
+    for j in range(mask.size):
+        if mask[j]:
+            total += feature_log_prior[j]
+            count += 1
+    return total + size_log_prior[count]
+
+
+@nb.njit(cache=True, nogil=True)
+def _look(target, mask, words):
+    """Log posterior of a mask and its entry in the store (-1 if it has none).
+
+    Masks of prior probability zero are not evaluated.
+    """
+    store = target.store
+    entry = find(store, words)
+    if entry >= 0:
+        store.counts[1] += 1
+        return store.values[entry] + store.priors[entry], entry
+    prior = _log_prior(mask, target.feature_log_prior, target.size_log_prior)
+    if prior == -np.inf:
+        return -np.inf, np.int64(-1)
+    value, status = evaluate(target.context, mask)
+    return value + prior, insert(store, -1 - entry, words, value, prior, status)
+
+
+@nb.njit(cache=True, nogil=True)
+def _accept_probability(new, old, temperature):
+    """Metropolis probability; moves between impossible masks are free."""
+    if new >= old:
+        return 1.0
+    if new == -np.inf:
+        return 0.0
+    return np.exp((new - old) / temperature)
+
+
+@nb.njit(cache=True, nogil=True)
+def _greedy(target, mask, words, inside, max_steps):
+    """Steepest ascent over the components outside the index set."""
+    current, _ = _look(target, mask, words)
+    for _step in range(max_steps):
+        best = current
+        best_component = -1
+        for j in range(mask.size):
+            if inside[j]:
+                continue
+            _flip(mask, words, j)
+            value, _ = _look(target, mask, words)
+            _flip(mask, words, j)
+            if value > best:
+                best = value
+                best_component = j
+        if best_component < 0:
+            return
+        _flip(mask, words, best_component)
+        current = best
+
+
+@nb.njit(cache=True, nogil=True)
+def _anneal(rng, target, mask, words, room, temperatures, moves):
+    """Metropolis flips outside the index set, at each temperature in turn."""
+    outside = room.scratch
+    n_outside = 0
+    for j in range(mask.size):
+        if not room.inside[j]:
+            outside[n_outside] = j
+            n_outside += 1
+    if n_outside == 0:
+        return
+    current, _ = _look(target, mask, words)
+    for temperature in temperatures:
+        for _move in range(moves):
+            j = outside[int(rng.random() * n_outside)]
+            _flip(mask, words, j)
+            value, _ = _look(target, mask, words)
+            if rng.random() < _accept_probability(value, current, temperature):
+                current = value
+            else:
+                _flip(mask, words, j)
+
+
+@nb.njit(cache=True, nogil=True)
+def _optimise(rng, target, plan, kind, mask, words, room):
+    """Improve `mask` outside the index set, by the chosen optimiser."""
+    if kind == GREEDY:
+        _greedy(target, mask, words, room.inside, plan.greedy_steps)
+    elif kind == ANNEALING:
+        _anneal(rng, target, mask, words, room, plan.temperatures, plan.moves_per_temperature)
+    else:
+        _anneal(rng, target, mask, words, room, np.ones(1), plan.local_moves)
+
+
+@nb.njit(cache=True, nogil=True)
+def _change(rng, mask, words, max_change, scratch):
+    """Flip one to `max_change` components drawn uniformly."""
+    count = 1 + int(rng.random() * min(max_change, mask.size))
+    _draw_subset(rng, mask.size, count, scratch)
+    for i in range(count):
+        _flip(mask, words, scratch[i])
+
+
+@nb.njit(cache=True, nogil=True)
+def _swap(rng, mask, words):
+    """Exchange a feature of the model for one outside; `False` if there is none."""
+    included = 0
+    for j in range(mask.size):
+        included += mask[j]
+    if included == 0 or included == mask.size:
+        return False
+    leaving = int(rng.random() * included)
+    entering = int(rng.random() * (mask.size - included))
+    first = -1
+    second = -1
+    for j in range(mask.size):
+        if mask[j]:
+            if leaving == 0:
+                first = j
+            leaving -= 1
+        else:
+            if entering == 0:
+                second = j
+            entering -= 1
+    _flip(mask, words, first)
+    _flip(mask, words, second)
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def _add_or_delete(rng, mask, words, propensity, weights):
+    """Add or delete one feature; returns log q(back)/q(forth), ``-inf`` if impossible."""
+    adding = rng.random() < 0.5
+    forth = 0.0
+    back = 0.0
+    for j in range(mask.size):
+        p = propensity[j]
+        weights[j] = 0.0
+        if adding and not mask[j]:
+            weights[j] = p
+        elif not adding and mask[j]:
+            weights[j] = 1.0 - p
+        forth += weights[j]
+        if adding and mask[j]:
+            back += 1.0 - p
+        elif not adding and not mask[j]:
+            back += p
+    if forth == 0.0:
+        return -np.inf
+    j = _draw(rng, weights)
+    _flip(mask, words, j)
+    returning = 1.0 - propensity[j] if adding else propensity[j]
+    back += returning
+    return np.log(returning / back) - np.log(weights[j] / forth)
+
+
+@nb.njit(cache=True, nogil=True)
+def _multiple_try(rng, target, plan, mask, words, room):
+    """One of several changes, drawn by posterior mass, accepted against reference points.
+
+    ``room.trial`` ends as the chosen proposal. Returns whether it is accepted.
+    """
+    tries, try_words, masses = room.tries, room.try_words, room.masses
+    for k in range(plan.n_tries):
+        _copy(mask, words, tries[k], try_words[k])
+        _change(rng, tries[k], try_words[k], plan.max_change, room.scratch)
+        masses[k], _ = _look(target, tries[k], try_words[k])
+    peak = masses.max()
+    if peak == -np.inf:
+        return False
+    forward = 0.0
+    for k in range(plan.n_tries):
+        masses[k] = np.exp(masses[k] - peak)
+        forward += masses[k]
+    chosen = _draw(rng, masses)
+    _copy(tries[chosen], try_words[chosen], room.trial, room.trial_words)
+    # The reference set of the proposal: the current mask and fresh changes.
+    current, _ = _look(target, mask, words)
+    backward = np.exp(min(_LARGE, current - peak))
+    for _k in range(plan.n_tries - 1):
+        _copy(room.trial, room.trial_words, tries[0], try_words[0])
+        _change(rng, tries[0], try_words[0], plan.max_change, room.scratch)
+        value, _ = _look(target, tries[0], try_words[0])
+        backward += np.exp(min(_LARGE, value - peak))
+    return rng.random() < min(1.0, forward / backward)
+
+
+@nb.njit(cache=True, nogil=True)
+def _flip_set(mask, words, inside):
+    for j in range(mask.size):
+        if inside[j]:
+            _flip(mask, words, j)
+
+
+@nb.njit(cache=True, nogil=True)
+def _large_jump(rng, target, plan, mask, words, room):
+    """A mode jump; ``room.trial`` ends as the proposal. Returns whether it is accepted."""
+    size = mask.size
+    low = min(plan.jump_low, size)
+    high = min(plan.jump_high, size)
+    count = low + int(rng.random() * (high - low + 1))
+    _draw_subset(rng, size, count, room.scratch)
+    room.inside[:] = False
+    for i in range(count):
+        room.inside[room.scratch[i]] = True
+    kind = _draw(rng, plan.optimiser_weights)
+    _copy(mask, words, room.trial, room.trial_words)
+    _flip_set(room.trial, room.trial_words, room.inside)
+    _optimise(rng, target, plan, kind, room.trial, room.trial_words, room)
+    shaken = 0
+    for j in range(size):
+        if rng.random() < plan.rate:
+            _flip(room.trial, room.trial_words, j)
+            shaken += 1
+    current, _ = _look(target, mask, words)
+    proposed, _ = _look(target, room.trial, room.trial_words)
+    if proposed == -np.inf:
+        return False
+    if plan.delayed and not rng.random() < _accept_probability(proposed, current, 1.0):
+        return False
+    _copy(room.trial, room.trial_words, room.back, room.back_words)
+    _flip_set(room.back, room.back_words, room.inside)
+    _optimise(rng, target, plan, kind, room.back, room.back_words, room)
+    distance = 0
+    for j in range(size):
+        distance += room.back[j] != mask[j]
+    log_ratio = (distance - shaken) * np.log(plan.rate / (1.0 - plan.rate))
+    if not plan.delayed:
+        log_ratio += proposed - current
+    return rng.random() < np.exp(min(0.0, log_ratio))
+
+
+@nb.njit(cache=True, nogil=True)
+def _local_move(rng, target, plan, kernel, mask, words, current, propensity, room):
+    """Change, swap, add or delete; ``room.trial`` ends as the proposal."""
+    _copy(mask, words, room.trial, room.trial_words)
+    log_ratio = 0.0
+    if kernel == CHANGE:
+        _change(rng, room.trial, room.trial_words, plan.max_change, room.scratch)
+    elif kernel == SWAP:
+        if not _swap(rng, room.trial, room.trial_words):
+            return False
+    else:
+        log_ratio = _add_or_delete(rng, room.trial, room.trial_words, propensity, room.weights)
+        if log_ratio == -np.inf:
+            return False
+    proposed, _ = _look(target, room.trial, room.trial_words)
+    if proposed == -np.inf:
+        return False
+    return rng.random() < np.exp(min(0.0, proposed - current + log_ratio))
+
+
+@nb.njit(cache=True, nogil=True)
+def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
+    """Run one step per entry of the trace; `mask` ends as the last state.
+
+    While adapting, `propensity` follows the chain's own inclusion frequencies, kept
+    within ``[epsilon, 1 - epsilon]``.
+    """
+    size = mask.size
+    n_words = target.store.words.shape[1]
+    words = np.zeros(n_words, dtype=np.uint64)
+    pack(mask, words)
+    room = _Room(
+        mask.copy(),
+        words.copy(),
+        mask.copy(),
+        words.copy(),
+        np.zeros((plan.n_tries, size), dtype=np.bool_),
+        np.zeros((plan.n_tries, n_words), dtype=np.uint64),
+        np.zeros(size, dtype=np.bool_),
+        np.empty(size, dtype=np.int64),
+        np.empty(size),
+        np.empty(plan.n_tries),
+    )
+    seen = np.full(size, 0.5)
+    current, entry = _look(target, mask, words)
+    for step in range(trace.kernel.size):
+        kernel = _draw(rng, plan.kernel_weights)
+        if kernel == MULTIPLE_TRY:
+            accepted = _multiple_try(rng, target, plan, mask, words, room)
+        elif kernel == LARGE_JUMP:
+            accepted = _large_jump(rng, target, plan, mask, words, room)
+        else:
+            accepted = _local_move(
+                rng, target, plan, kernel, mask, words, current, propensity, room
+            )
+        if accepted:
+            _copy(room.trial, room.trial_words, mask, words)
+            current, entry = _look(target, mask, words)
+        _note(trace, step, kernel, accepted, current, entry, mask, step >= plan.adapt_until)
+        if step < plan.adapt_until:
+            for j in range(size):
+                seen[j] += mask[j]
+                frequency = seen[j] / (step + 2.0)
+                propensity[j] = min(1.0 - plan.epsilon, max(plan.epsilon, frequency))
+
+
+@nb.njit(cache=True, nogil=True)
+def _note(trace, step, kernel, accepted, current, entry, mask, counts):
+    trace.proposed_by[kernel] += 1
+    trace.accepted_by[kernel] += accepted
+    trace.kernel[step] = kernel
+    trace.accepted[step] = accepted
+    trace.log_posterior[step] = current
+    included = 0
+    for j in range(mask.size):
+        included += mask[j]
+    trace.size[step] = included
+    if counts and entry >= 0:
+        trace.visits[entry] += 1

@@ -1,0 +1,238 @@
+r"""Mode jumping MCMC inside one population: settings, run, and what it found.
+
+The loop itself is `dbrm._kernels.mjmcmc`; there the kernels and their ratios are
+written down. Two estimates come out of a run: renormalised over all models looked at
+(the paper's eq. for :math:`\hat p(M|y)`, Sec. 3), and visit frequencies (eq. map2), which
+are only collected after adaptation has ended.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, final
+
+import numpy as np
+
+from dbrm._kernels import mjmcmc as source
+from dbrm._kernels.evaluation import COMPILED_CONTEXTS
+from dbrm._kernels.plain import plain
+from dbrm._kernels.store import Store, new_store
+from dbrm._typing import FloatArray, Mask, Masks
+from dbrm.errors import InvalidSettingError
+from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
+
+__all__ = ["KERNEL_NAMES", "KernelMix", "Mjmcmc", "OptimiserMix"]
+
+KERNEL_NAMES = ("change", "swap", "add_delete", "multiple_try", "large_jump")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KernelMix:
+    """Weights of the kernels; each step draws one, whatever the state."""
+
+    change: float = 0.40
+    swap: float = 0.20
+    add_delete: float = 0.29
+    multiple_try: float = 0.10
+    large_jump: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check_weights(self, "KernelMix")
+        if not self.change + self.add_delete + self.multiple_try + self.large_jump > 0:
+            msg = "KernelMix needs a kernel besides swap, which never changes the model size."
+            raise InvalidSettingError(msg)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OptimiserMix:
+    """Weights of the optimisers that follow a large jump."""
+
+    greedy: float = 1.0
+    annealing: float = 1.0
+    local: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_weights(self, "OptimiserMix")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mjmcmc:
+    r"""Settings of mode jumping MCMC.
+
+    Parameters
+    ----------
+    n_steps
+        Steps per population.
+    kernels, optimisers
+        Weights of the kernels and of the optimisers inside large jumps.
+    max_change
+        Most components that the change kernel flips.
+    n_tries
+        Proposals of one multiple-try step.
+    jump_size
+        Fewest and most components of the index set of a large jump.
+    rate
+        The :math:`\rho` of the shake that ends a large jump.
+    hottest, coldest, cooling, moves_per_temperature
+        Annealing: first and last temperature, their factor, flips at each.
+    local_moves, greedy_steps
+        Length of the other two optimisers.
+    delayed
+        Delayed acceptance: try the posterior ratio before the way back.
+    adapt
+        Share of the steps during which add and delete learn from the chain's own
+        inclusion frequencies. Afterwards they are frozen and frequencies are counted.
+    epsilon
+        Learned probabilities stay within ``[epsilon, 1 - epsilon]``.
+    max_kept, window
+        Models kept, and how far below the best one (nats).
+    """
+
+    n_steps: int = 20_000
+    kernels: KernelMix = field(default_factory=KernelMix)
+    optimisers: OptimiserMix = field(default_factory=OptimiserMix)
+    max_change: int = 3
+    n_tries: int = 4
+    jump_size: tuple[int, int] = (5, 10)
+    rate: float = 0.1
+    hottest: float = 10.0
+    coldest: float = 0.05
+    cooling: float = 3.0
+    moves_per_temperature: int = 4
+    local_moves: int = 5
+    greedy_steps: int = 20
+    delayed: bool = True
+    adapt: float = 0.3
+    epsilon: float = 0.02
+    max_kept: int = 100_000
+    window: float = 25.0
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "max_change", "n_tries", "local_moves", "greedy_steps"):
+            if getattr(self, name) < 1:
+                msg = f"Mjmcmc needs {name} of at least 1; got {name}={getattr(self, name)!r}."
+                raise InvalidSettingError(msg)
+        for name in ("rate", "epsilon"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                msg = (
+                    f"Mjmcmc needs {name} strictly between 0 and 1, otherwise moves cannot be "
+                    f"reversed; got {name}={getattr(self, name)!r}."
+                )
+                raise InvalidSettingError(msg)
+        if not 0.0 <= self.adapt < 1.0:
+            msg = f"Mjmcmc needs adapt in [0, 1); got adapt={self.adapt!r}."
+            raise InvalidSettingError(msg)
+        if not 1 <= self.jump_size[0] <= self.jump_size[1]:
+            msg = f"Mjmcmc needs 1 <= low <= high in jump_size; got {self.jump_size!r}."
+            raise InvalidSettingError(msg)
+        if not (0.0 < self.coldest <= self.hottest and self.cooling > 1.0):
+            msg = "Mjmcmc needs 0 < coldest <= hottest and cooling > 1."
+            raise InvalidSettingError(msg)
+
+    def plan(self) -> source.Plan:
+        """The settings as the compiled loop takes them."""
+        n_temperatures = int(np.log(self.hottest / self.coldest) / np.log(self.cooling)) + 1
+        return source.Plan(
+            kernel_weights=_weights(self.kernels),
+            max_change=self.max_change,
+            n_tries=self.n_tries,
+            jump_low=self.jump_size[0],
+            jump_high=self.jump_size[1],
+            rate=float(self.rate),
+            optimiser_weights=_weights(self.optimisers),
+            temperatures=self.hottest / self.cooling ** np.arange(n_temperatures, dtype=float),
+            moves_per_temperature=self.moves_per_temperature,
+            local_moves=self.local_moves,
+            greedy_steps=self.greedy_steps,
+            delayed=self.delayed,
+            adapt_until=int(self.adapt * self.n_steps),
+            epsilon=float(self.epsilon),
+        )
+
+    def explore(
+        self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
+    ) -> Exploration:
+        """Walk through the masks of a population from `start`."""
+        size = population.size
+        store = new_store(self._capacity(size), max(1, -(-size // 64)))
+        target = source.Target(population.kernel().context, store, terms.feature, terms.size)
+        compiled = isinstance(target.context, COMPILED_CONTEXTS)
+        loop = source.mjmcmc_loop if compiled else plain(source).mjmcmc_loop
+        mask, propensity = start.copy(), np.full(size, 0.5)
+        plan = self.plan()
+        trace = _new_trace(self.n_steps, store)
+        loop(rng, target, plan, mask, propensity, trace)
+        return self._collect(store, trace, plan.adapt_until, size, mask)
+
+    def _capacity(self, size: int) -> int:
+        """Room for every model that can be met, up to a limit."""
+        per_step = self.n_tries * 2 + 2
+        met = 1 << size if size < 24 else 1 << 24
+        return int(min(met, self.n_steps * per_step + 1, 4 * self.max_kept + 1))
+
+    def _collect(
+        self, store: Store, trace: source.Trace, adapted: int, size: int, last: Mask
+    ) -> Exploration:
+        count = int(store.counts[0])
+        masks = _unpack(store.words[:count], size)
+        log_evidence, log_prior = store.values[:count], store.priors[:count]
+        log_posterior = log_evidence + log_prior
+        log_mass = log_sum_exp(log_posterior)
+        share = np.exp(log_posterior - log_mass)
+        kept = np.flatnonzero(log_posterior >= log_posterior.max() - self.window)
+        if kept.size > self.max_kept:
+            kept = kept[np.argsort(-log_posterior[kept], kind="stable")[: self.max_kept]]
+        lost = max(0.0, 1.0 - float(share[kept].sum()))
+        counts = np.bincount(store.statuses[:count], minlength=1)
+        visits = trace.visits[:count]
+        return Exploration(
+            masks=masks[kept],
+            log_evidence=log_evidence[kept],
+            log_prior=log_prior[kept],
+            statuses=store.statuses[:count][kept],
+            inclusion=np.minimum(share @ masks, 1.0),
+            log_mass=log_mass,
+            log_lost=log_mass + float(np.log(lost)) if lost > 0 else -np.inf,
+            n_evaluated=count + int(store.counts[2]),
+            status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
+            last=last,
+            walk=Walk(
+                frequency=visits @ masks / max(int(visits.sum()), 1),
+                visits=visits[kept],
+                log_posterior=trace.log_posterior[adapted:],
+                size=trace.size[adapted:],
+                proposed=dict(zip(KERNEL_NAMES, trace.proposed_by.tolist(), strict=True)),
+                accepted=dict(zip(KERNEL_NAMES, trace.accepted_by.tolist(), strict=True)),
+            ),
+        )
+
+
+def _weights(mix: KernelMix | OptimiserMix) -> FloatArray:
+    return np.array([getattr(mix, item.name) for item in fields(mix)], dtype=np.float64)
+
+
+def _check_weights(mix: Any, owner: str) -> None:
+    weights = _weights(mix)
+    if not (np.all(np.isfinite(weights)) and np.all(weights >= 0) and weights.sum() > 0):
+        msg = f"{owner} needs weights that are not negative and not all zero; got {mix!r}."
+        raise InvalidSettingError(msg)
+
+
+def _new_trace(n_steps: int, store: Store) -> source.Trace:
+    n_kernels = len(KERNEL_NAMES)
+    return source.Trace(
+        log_posterior=np.empty(n_steps),
+        size=np.empty(n_steps, dtype=np.int32),
+        kernel=np.empty(n_steps, dtype=np.int8),
+        accepted=np.empty(n_steps, dtype=np.bool_),
+        visits=np.zeros(store.values.size, dtype=np.int64),
+        proposed_by=np.zeros(n_kernels, dtype=np.int64),
+        accepted_by=np.zeros(n_kernels, dtype=np.int64),
+    )
+
+
+def _unpack(words: "np.typing.NDArray[np.uint64]", size: int) -> Masks:
+    """Turn packed words into boolean masks."""
+    octets = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :size].astype(np.bool_)
