@@ -76,7 +76,7 @@ class MixingDensity:
         value = (self.a / 2 - 1) * log_t + (self.b / 2 - 1) * log_complement
         value -= self.r * np.log(self.k + (1 - self.k) * t) + self.s * t / (2 * self.v)
         if self.z > 0:
-            value -= 0.5 * self.z * np.exp(np.minimum(log_t - log_complement, 700.0))
+            value -= 0.5 * self.z * np.exp(np.minimum(log_t - log_complement, 600.0))
         return np.asarray(value - self.log_constant, dtype=np.float64)
 
     @cached_property
@@ -117,7 +117,7 @@ class MixingDensity:
         t = np.exp(log_t)
         logs = np.log(step * (1.0 + ahead + behind)) + left * log_t
         logs -= 0.5 * self.b * np.logaddexp(0.0, x) + self.r * np.log(self.k + (1 - self.k) * t)
-        logs -= self.s * t / (2 * self.v) + 0.5 * self.z * np.exp(np.minimum(x, 700.0))
+        logs -= self.s * t / (2 * self.v) + 0.5 * self.z * np.exp(np.minimum(x, 600.0))
         return t, logs
 
     def _bends(self, left: float, sharpest: float) -> tuple[float, float]:

@@ -120,7 +120,7 @@ def _stack(
     return pieces, defined
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _row(
     prior: MixturePrior, size: int, n: float, length: int, per_unit: int, *, glm: bool
 ) -> Matrix | None:

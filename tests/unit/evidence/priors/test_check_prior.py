@@ -4,9 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dbrm.evidence.coefficient_priors import (
     BIC,
+    TCCH,
     HyperG,
     KnownVariance,
     Normal,
@@ -25,6 +28,21 @@ def test_built_in_priors_pass(name):
     report = check_prior(prior, scale_free=not isinstance(prior, KnownVariance))
     assert report.prior is prior
     assert len(report.passed) >= 3
+
+
+@given(
+    a=st.floats(0.05, 20.0),
+    b=st.floats(0.1, 100.0),
+    r=st.floats(-6.0, 6.0),
+    s=st.floats(-100.0, 400.0),
+    v=st.floats(1.0, 100.0),
+    k=st.floats(1e-3, 1e3),
+    n=st.floats(20.0, 1e4),
+)
+@settings(max_examples=25, deadline=None)
+def test_any_constants_pass(a, b, r, s, v, k, n):
+    """The grid of the integration follows the density wherever its constants put it."""
+    check_prior(TCCH(a, b, r, s, v, k), n=n)
 
 
 @dataclass(frozen=True)
