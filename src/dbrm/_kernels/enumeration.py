@@ -91,10 +91,10 @@ def score_one(
     of `dbrm.evidence.score.ScoreTable`.
     """
     fraction = min(fraction, ceiling[row])
-    value = constant[row] + linear * fraction
     if pieces.shape[1] > 0:
         argument = np.log((fraction + scale * (1.0 - fraction)) / fraction)
-        return value + piecewise_one(argument, row, pieces, inverse_width)
+        return constant[row] + piecewise_one(argument, row, pieces, inverse_width)
+    value = constant[row] + linear * fraction
     value += log_slope[row] * np.log(fraction + shift)
     if complement_slope[row] != 0.0:
         value += complement_slope[row] * np.log(1.0 - fraction)
@@ -121,9 +121,7 @@ def score_of_all(
     """
     values = np.empty(residuals.size)
     if pieces.shape[1] > 0:
-        _piecewise_of_all(
-            values, residuals, floor, constant, linear, ceiling, pieces, scale, inverse_width
-        )
+        _piecewise_of_all(values, residuals, floor, constant, pieces, scale, inverse_width)
         return values
     for subset in range(residuals.size):
         fraction = residuals[subset]
@@ -148,14 +146,11 @@ def score_of_all(
 
 
 @nb.njit(cache=True, nogil=True)
-def _piecewise_of_all(
-    values, residuals, floor, constant, linear, ceiling, pieces, scale, inverse_width
-):
+def _piecewise_of_all(values, residuals, floor, constant, pieces, scale, inverse_width):
     """`score_one` of every subset, block by block: first the logarithms, then the polynomials.
 
     Taken one after the other they overlap in the processor and cost half.
     """
-    fractions = np.empty(BLOCK)
     arguments = np.empty(BLOCK)
     for start in range(0, residuals.size, BLOCK):
         length = min(BLOCK, residuals.size - start)
@@ -164,14 +159,13 @@ def _piecewise_of_all(
             # Impossible subsets are computed as perfect ones and overwritten below.
             if not fraction < np.inf or fraction < floor:
                 fraction = floor
-            fraction = min(fraction, ceiling[popcount(start + i)])
-            fractions[i] = fraction
+            fraction = min(fraction, 1.0)
             arguments[i] = np.log((fraction + scale * (1.0 - fraction)) / fraction)
         for i in range(length):
             row = popcount(start + i)
-            value = constant[row] + linear * fractions[i]
-            value += piecewise_one(arguments[i], row, pieces, inverse_width)
-            values[start + i] = value
+            values[start + i] = constant[row] + piecewise_one(
+                arguments[i], row, pieces, inverse_width
+            )
         for i in range(length):
             if not residuals[start + i] < np.inf:
                 values[start + i] = -np.inf

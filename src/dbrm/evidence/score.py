@@ -34,10 +34,11 @@ class ScoreTable:
         \qquad y = \log\{1 + m (1 - f)/f\},
 
     where :math:`f` is first lowered to ``ceiling[p]`` (one, except where the score is
-    constant for hopeless models) and :math:`h_p` is a piecewise polynomial (mixtures of
-    g-priors; absent otherwise). Near :math:`f = 1` the score of a mixture varies on the
-    scale :math:`1 - f \sim 1/n`, near :math:`f = 0` on the scale of :math:`\log f`; the
-    argument :math:`y` with ``scale`` :math:`m = n` resolves both.
+    constant for hopeless models) and :math:`h_p` is a piecewise polynomial. A table has
+    either :math:`h_p` (mixtures of g-priors), then beside the constant nothing else and
+    ceilings of one, or the closed form, then no :math:`h_p`. Near :math:`f = 1` the score
+    of a mixture varies on the scale :math:`1 - f \sim 1/n`, near :math:`f = 0` on the scale
+    of :math:`\log f`; the argument :math:`y` with ``scale`` :math:`m = n` resolves both.
 
     Parameters
     ----------
