@@ -1,0 +1,204 @@
+"""Exact transition matrices of the MJMCMC kernels, from the source that runs in production."""
+
+import inspect
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from dbrm._kernels import mjmcmc as source
+from dbrm._kernels.plain import plain
+from dbrm._kernels.store import new_store
+from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
+from dbrm.testing.exhaustive import invariance_error, transition_matrix
+
+SIZE = 3
+# Large jumps draw so many numbers that three components are enough to write out.
+JUMP = {
+    "jump_size": (1, 2),
+    "rate": 0.2,
+    "hottest": 2.0,
+    "coldest": 2.0,
+    "moves_per_temperature": 1,
+    "local_moves": 2,
+    "max_change": 2,
+    "n_tries": 2,
+    "n_steps": 1,
+    "adapt": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """A likelihood given as a table over masks; it runs through the uncompiled loop."""
+
+    values: np.ndarray
+
+    def evaluate(self, mask):
+        value = self.values[int(mask @ (1 << np.arange(mask.size)))]
+        return value, np.uint8(0 if np.isfinite(value) else 10)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A random target over the masks of a small population."""
+
+    log_evidence: np.ndarray
+    feature: np.ndarray
+    size: np.ndarray
+
+    @property
+    def masks(self):
+        return ((np.arange(len(self.log_evidence))[:, None] >> np.arange(self.feature.size)) & 1) > 0
+
+    @property
+    def probability(self):
+        log_posterior = (
+            self.log_evidence + self.masks @ self.feature + self.size[self.masks.sum(axis=1)]
+        )
+        mass = np.exp(log_posterior - log_posterior.max())
+        return mass / mass.sum()
+
+
+def make_case(rng, *, max_size=SIZE, dependent=False):
+    log_evidence = 2.0 * rng.normal(size=1 << SIZE)
+    if dependent:
+        log_evidence[0b110] = -np.inf
+    size = np.where(np.arange(SIZE + 1) <= max_size, rng.normal(size=SIZE + 1), -np.inf)
+    return Case(log_evidence, rng.normal(size=SIZE), size)
+
+
+def exact_matrix(case, settings, functions, propensity=(0.2, 0.5, 0.9)):
+    """One step of the production loop from every mask of positive probability."""
+    states = np.flatnonzero(case.probability > 0)
+    position = {int(state): i for i, state in enumerate(states)}
+    plan = settings.plan()
+
+    def step(rng, index):
+        mask = case.masks[states[index]].copy()
+        store = new_store(64, 1)
+        target = source.Target(TableContext(case.log_evidence), store, case.feature, case.size)
+        trace = source.Trace(
+            np.empty(1),
+            np.empty(1, dtype=np.int32),
+            np.empty(1, dtype=np.int8),
+            np.empty(1, dtype=np.bool_),
+            np.zeros(64, dtype=np.int64),
+            np.zeros(5, dtype=np.int64),
+            np.zeros(5, dtype=np.int64),
+        )
+        functions.mjmcmc_loop(rng, target, plan, mask, np.array(propensity), trace)
+        return position[int(mask @ (1 << np.arange(SIZE)))]
+
+    return transition_matrix(step, states.size), case.probability[states]
+
+
+def settings_for(kernel, optimiser="greedy", **options):
+    weights = {name: float(name == kernel) for name in KERNEL_NAMES}
+    optimisers = {name: float(name == optimiser) for name in ("greedy", "annealing", "local")}
+    mix = KernelMix(**weights) if kernel != "swap" else KernelMix(**weights | {"change": 0.5})
+    return Mjmcmc(kernels=mix, optimisers=OptimiserMix(**optimisers), **JUMP | options)
+
+
+KERNELS = [
+    pytest.param(settings_for("change"), id="change"),
+    pytest.param(settings_for("swap"), id="swap"),
+    pytest.param(settings_for("add_delete"), id="add_delete"),
+    pytest.param(settings_for("multiple_try"), id="multiple_try"),
+    *(
+        pytest.param(
+            settings_for("large_jump", optimiser, delayed=delayed), id=f"{optimiser}-{delayed}"
+        )
+        for optimiser in ("greedy", "annealing", "local")
+        for delayed in (True, False)
+    ),
+    pytest.param(
+        Mjmcmc(**JUMP, kernels=KernelMix(0.3, 0.2, 0.2, 0.2, 0.1)), id="mixture"
+    ),
+]
+
+
+@pytest.mark.parametrize("settings", KERNELS)
+@pytest.mark.parametrize("variant", ["all models", "at most two features", "dependent columns"])
+def test_kernel_leaves_the_posterior_alone(settings, variant, rng):
+    case = make_case(
+        rng,
+        max_size=2 if variant == "at most two features" else SIZE,
+        dependent=variant == "dependent columns",
+    )
+    matrix, probability = exact_matrix(case, settings, plain(source))
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+    assert invariance_error(matrix, probability) < 1e-12
+
+
+@pytest.mark.parametrize("settings", KERNELS)
+def test_kernel_reaches_every_model(settings, rng):
+    matrix, _ = exact_matrix(make_case(rng), settings, plain(source))
+    reached = np.linalg.matrix_power(matrix + np.eye(len(matrix)), len(matrix)) > 0
+    assert reached.all()
+
+
+def mutant(original, planted):
+    """The kernels with one line of their source replaced."""
+    text = inspect.getsource(source)
+    assert text.count(original) == 1, "the planted line must be found exactly once"
+    text = text.replace(original, planted).replace("@nb.njit(cache=True, nogil=True)", "")
+    module = ModuleType("mutant")
+    exec(compile(text, "mutant", "exec"), vars(module))  # noqa: S102
+    return module
+
+
+MUTANTS = [
+    pytest.param(
+        settings_for("large_jump", "annealing"),
+        "np.log(plan.rate / (1.0 - plan.rate))",
+        "np.log(plan.rate)",
+        id="rho without 1 - rho",
+    ),
+    pytest.param(
+        settings_for("large_jump", "greedy"),
+        "distance += room.back[j] != mask[j]",
+        "distance += room.back[j] != room.trial[j]",
+        id="way back measured at the wrong model",
+    ),
+    pytest.param(
+        settings_for("add_delete"),
+        "return np.log(returning / back) - np.log(weights[j] / forth)",
+        "return 0.0",
+        id="add and delete with the forward probability",
+    ),
+    pytest.param(
+        settings_for("multiple_try"),
+        "backward = np.exp(min(_LARGE, current - peak))",
+        "backward = 0.0",
+        id="multiple try without the current model",
+    ),
+    pytest.param(
+        settings_for("large_jump", "local"),
+        "if not plan.delayed:\n        log_ratio += proposed - current",
+        "log_ratio += proposed - current",
+        id="posterior ratio counted twice",
+    ),
+    pytest.param(
+        settings_for("large_jump", "greedy"),
+        "_flip_set(room.back, room.back_words, room.inside)",
+        "_flip(room.back, room.back_words, 0)",
+        id="another index set on the way back",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "original", "planted"), MUTANTS)
+def test_planted_mistakes_are_caught(settings, original, planted, rng):
+    """Negative control: each wrong kernel misses its target by far more than rounding."""
+    matrix, probability = exact_matrix(make_case(rng), settings, mutant(original, planted))
+    assert invariance_error(matrix, probability) > 1e-4
+
+
+def test_only_ever_flipping_the_first_component_is_not_irreducible(rng):
+    """The mistake of a published implementation keeps invariance but not irreducibility."""
+    broken = mutant("_flip(mask, words, scratch[i])", "_flip(mask, words, 0)")
+    matrix, _ = exact_matrix(make_case(rng), settings_for("change"), broken)
+    reached = np.linalg.matrix_power(matrix + np.eye(len(matrix)), len(matrix)) > 0
+    assert not reached.all()
