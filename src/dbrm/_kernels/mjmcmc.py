@@ -297,7 +297,8 @@ def _multiple_try(rng, target, plan, mask, words, room):
         _change(rng, tries[0], try_words[0], plan.max_change, room.scratch)
         value, _ = _look(target, tries[0], try_words[0])
         backward += np.exp(min(_LARGE, value - peak))
-    return rng.random() < min(1.0, forward / backward)
+    # No division: from an impossible or hopeless model the reference points may weigh nothing.
+    return forward >= backward or rng.random() < forward / backward
 
 
 @nb.njit(cache=True, nogil=True)
