@@ -1,0 +1,38 @@
+"""A page of results: what was measured, on which machine, with which versions."""
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+__all__ = ["RESULTS", "machine", "markdown_table"]
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+PACKAGES = ("dbrm", "numpy", "scipy", "numba", "scikit-learn")
+
+
+def machine() -> str:
+    """One paragraph about where and when this ran."""
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    today = datetime.now(tz=UTC).date().isoformat()
+    return (
+        f"Measured {today} on {_processor()}, {os.cpu_count()} cores, {platform.system()}; "
+        f"Python {platform.python_version()}, {versions}."
+    )
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table; all columns but the first are aligned to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
