@@ -116,8 +116,8 @@ One population of {SIZE} columns, one thread, median of {REPEATS} repetitions, o
 population is *prepared* once (its Gram matrix, the only time the rows are touched), then its models
 are evaluated: all 2^{SIZE} of them in one enumeration, or {RANDOM_MASKS:,} random masks one by one.
 NumPy (`linalg.lstsq`) and scikit-learn (`LinearRegression`) fit a sample of the same random masks
-from the rows, as programs do that refit every model. The residual sums of squares agree with NumPy's to
-{worst:.0e} of the total sum of squares.
+from the rows, as programs do that refit every model. The residual sums of squares agree with
+NumPy's to {worst:.0e} of the total sum of squares.
 
 {machine()}
 

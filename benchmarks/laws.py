@@ -153,10 +153,10 @@ The presets are two posteriors, not two qualities of search
 * `paper_text` and the default estimate the error variance. The data are precise enough to prefer
   $F_1$, and to show systematic deviations from the law: further features have inclusion
   probabilities above the threshold and count as false positives.
-* With $|x|^{3.5}$ among the transforms (paper-g2), $|R|^{3.5} \rho$ competes with the mass law under
-  `paper_code`: it is less complex, and fits well enough when the variance is taken as known. The
-  paper merges chains by weights that count a model once for every chain that found it, which favours
-  the law there; a union of models does not.
+* With $|x|^{3.5}$ among the transforms (paper-g2), $|R|^{3.5} \rho$ competes with the mass law
+  under `paper_code`: it is less complex, and fits well enough when the variance is taken as known.
+  The paper merges chains by weights that count a model once for every chain that found it, which
+  favours the law there; a union of models does not.
 """
 
 

@@ -21,8 +21,10 @@ html_title = f"dbrm {release}"
 
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
-autodoc_typehints_format = "short"
+autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_ivar = True
+napoleon_use_param = False
+napoleon_use_rtype = False
+maximum_signature_line_length = 88
