@@ -21,7 +21,7 @@ from dbrm.evolution.registry import Registry
 from dbrm.features import Feature, covariate, evaluate, fit_knots, modify, multiply
 from dbrm.status import Status
 
-__all__ = ["sweep_features"]
+__all__ = ["simple_features", "sweep_features"]
 
 # Cells (rows times features) held at once, and rows below which screening is too noisy.
 _MOST_CELLS = 12_000_000
@@ -69,6 +69,20 @@ def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
     rows = np.linspace(0, problem.table.n_rows - 1, n_rows).astype(np.int64)
     levels = _build_levels(problem, names, rows, len(sizes))
     return _Ranking(problem, names, levels, rows).pool()
+
+
+def simple_features(problem: Problem, max_complexity: int) -> tuple[list[Feature], Matrix]:
+    """Return every canonical feature of at most this complexity, with its training column.
+
+    For exact enumeration: whatever work and memory that takes. Some columns may not be
+    finite, and some features may share a column.
+    """
+    names, rows = list(problem.table.names), np.arange(problem.table.n_rows)
+    levels = _build_levels(problem, names, rows, max_complexity)
+    ranking = _Ranking(problem, names, levels, rows)
+    columns = np.hstack([level.columns for level in levels])
+    features = [ranking.feature(position) for position in range(columns.shape[1])]
+    return [fit_knots(feature, problem.table) for feature in features], columns
 
 
 def _strongest(problem: Problem, most: int) -> list[str]:
@@ -119,9 +133,7 @@ def _build_levels(problem: Problem, names: list[str], rows: Index, most: int) ->
     return levels
 
 
-def _next_level(
-    grammar: Grammar, levels: list[_Level], complexity: int, offset: int
-) -> _Level:
+def _next_level(grammar: Grammar, levels: list[_Level], complexity: int, offset: int) -> _Level:
     """Modifications of the level below, and products of an atom with a smaller feature."""
     below = levels[complexity - 2]
     starts = np.cumsum([0, *(level.made.shape[0] for level in levels)])
@@ -181,9 +193,7 @@ class _Ranking:
             elif kind == -1:
                 built = multiply(self.feature(first), self.feature(second))
             else:
-                built = modify(
-                    self._problem.grammar.transforms[kind], self.feature(first)
-                )
+                built = modify(self._problem.grammar.transforms[kind], self.feature(first))
             self._features[position] = built
         return self._features[position]
 
