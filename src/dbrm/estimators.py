@@ -45,7 +45,12 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         sweep: int = 4,
         population_size: int = 15,
         n_populations: int = 60,
+        algorithm: str = "gmjmcmc",
+        n_init: int | None = None,
         n_iter: int = 20_000,
+        n_final: int | None = None,
+        max_unique: int | None = None,
+        time_budget: float | None = None,
         n_chains: int = 4,
         merge: str = "union",
         always: Any = (),
@@ -67,7 +72,12 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.sweep = sweep
         self.population_size = population_size
         self.n_populations = n_populations
+        self.algorithm = algorithm
+        self.n_init = n_init
         self.n_iter = n_iter
+        self.n_final = n_final
+        self.max_unique = max_unique
+        self.time_budget = time_budget
         self.n_chains = n_chains
         self.merge = merge
         self.always = always

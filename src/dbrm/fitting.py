@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +16,17 @@ from dbrm.chains import Progress, run_chains, seed_sequence
 from dbrm.data import Table, check_response, check_vector, check_weights, learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import GaussianEngine, resolve_prior
-from dbrm.evolution import ChainResult, Effort, Filtration, Grammar, Operators, Problem, run_enumeration, sweep_features
+from dbrm.evolution import (
+    ChainResult,
+    Effort,
+    Filtration,
+    Grammar,
+    Operators,
+    Problem,
+    Stop,
+    run_enumeration,
+    sweep_features,
+)
 from dbrm.features import resolve_transforms
 from dbrm.posterior import Posterior, RunRecord, merge_chains
 from dbrm.priors import resolve_model_prior
@@ -24,6 +35,8 @@ from dbrm.settings import Settings
 
 __all__ = ["enumerate_models", "fit", "log_evidence"]
 
+# Steps of the reversible samplers unless asked otherwise.
+_REVERSIBLE_STEPS = 1_000
 # Enumeration: most columns, models further than this from the best are left out, most kept.
 _MOST_COLUMNS = 25
 _WIDE_WINDOW = 60.0
@@ -80,7 +93,12 @@ def fit(
     seed = seed_sequence(chosen.random_state)
     with _progress_bar(chosen) as progress:
         results = run_chains(
-            problem, chosen.n_chains, seed, n_jobs=chosen.n_jobs, progress=progress
+            problem,
+            chosen.n_chains,
+            seed,
+            algorithm=chosen.algorithm,
+            n_jobs=chosen.n_jobs,
+            progress=progress,
         )
     merged = merge_chains(results, problem, chosen.merge)
     seconds = perf_counter() - started
@@ -168,6 +186,10 @@ def _pose(
     weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
     n = float(table.n_rows if weights is None else weights.sum())
     chosen = chosen.resolved("gaussian", n)
+    # The preset has filled in what the user left open.
+    assert chosen.prior is not None
+    assert chosen.penalty is not None
+    assert chosen.transforms is not None
     always = _check_always(chosen, table)
     engine = GaussianEngine(
         response=response,
@@ -194,11 +216,7 @@ def _pose(
             max_projection=chosen.max_projection,
         ),
         filtration=Filtration(),
-        effort=Effort(
-            population_size=chosen.population_size,
-            n_populations=chosen.n_populations,
-            mjmcmc=Mjmcmc(n_steps=chosen.n_iter),
-        ),
+        effort=_effort(chosen),
         max_model_size=(
             chosen.population_size if chosen.max_model_size is None else chosen.max_model_size
         ),
@@ -206,11 +224,25 @@ def _pose(
     )
 
 
+def _effort(chosen: Settings) -> Effort:
+    reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
+    n_final = chosen.n_final or (_REVERSIBLE_STEPS if reversible else chosen.n_iter)
+    return Effort(
+        population_size=chosen.population_size,
+        n_populations=chosen.n_populations,
+        mjmcmc=Mjmcmc(n_steps=chosen.n_iter),
+        n_init=chosen.n_init or chosen.n_iter,
+        n_final=n_final,
+        stop=Stop(seconds=chosen.time_budget or inf, unique_models=chosen.max_unique),
+    )
+
+
 def _check_always(chosen: Settings, table: Table) -> tuple[str, ...]:
     always = (chosen.always,) if isinstance(chosen.always, str) else tuple(chosen.always)
     for name in always:
         if name not in table:
-            msg = f"always names {name!r}, which is not a column. Columns: {', '.join(table.names)}."
+            columns = ", ".join(table.names)
+            msg = f"always names {name!r}, which is not a column. Columns: {columns}."
             raise UnknownNameError(msg)
     return always
 
@@ -245,8 +277,7 @@ def _record(
         status_counts=dict(status_counts),
         rejections=dict(rejections),
         chain_log_mass=tuple(
-            log_sum_exp(result.models.log_evidence + result.models.log_prior)
-            for result in results
+            log_sum_exp(result.models.log_evidence + result.models.log_prior) for result in results
         ),
     )
 

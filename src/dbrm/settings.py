@@ -47,8 +47,15 @@ class Settings:
         most promising go into a pool that chains draw from; 0 for none (as the paper).
     population_size, n_populations
         Features in play at a time, and how often they are renewed.
-    n_iter
-        Steps per population where it is too large to enumerate.
+    algorithm
+        ``"gmjmcmc"`` (default), ``"rgmjmcmc"`` and ``"pool-gibbs"`` (chains with the posterior as
+        stationary law), ``"mjmcmc"`` (the given columns only).
+    n_init, n_iter, n_final
+        Steps in the first, the middle and the last population where they are too large to
+        enumerate (:math:`N_{init}, N_{expl}, N_{final}`); `n_init` and `n_final` default to
+        `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
+    max_unique, time_budget
+        End a chain early after so many different models, or the run after so many seconds.
     n_chains, merge
         Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always
@@ -72,7 +79,12 @@ class Settings:
     sweep: int = 4
     population_size: int = 15
     n_populations: int = 60
+    algorithm: Literal["gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc"] = "gmjmcmc"
+    n_init: int | None = None
     n_iter: int = 20_000
+    n_final: int | None = None
+    max_unique: int | None = None
+    time_budget: float | None = None
     n_chains: int = 4
     merge: Literal["union", "mass", "uniform"] = "union"
     always: Sequence[str] = ()
@@ -91,6 +103,13 @@ class Settings:
         self._check_integer("max_projection", least=2)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)
+        for name in ("n_init", "n_final", "max_unique"):
+            if getattr(self, name) is not None:
+                self._check_integer(name, least=1)
+        if self.time_budget is not None and not self.time_budget > 0:
+            msg = f"time_budget must be a positive number of seconds; got {self.time_budget!r}."
+            raise InvalidSettingError(msg)
+        self._check_choice("algorithm", ("gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc"))
         self._check_choice("merge", ("union", "mass", "uniform"))
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))
@@ -123,9 +142,7 @@ class Settings:
         """Fill in what was left to the preset."""
         chosen = _PRESET_CHOICES[self.preset](family, n)
         given = {name: getattr(self, name) for name in chosen}
-        merged = {
-            name: chosen[name] if given[name] is None else given[name] for name in chosen
-        }
+        merged = {name: chosen[name] if given[name] is None else given[name] for name in chosen}
         if self.preset == "paper_code":
             merged["transforms"] = _as_in_the_scripts(merged["transforms"])
         return replace(self, **merged)

@@ -47,6 +47,7 @@ __all__ = [
     "Target",
     "Trace",
     "mjmcmc_loop",
+    "optimise_from",
 ]
 
 CHANGE, SWAP, ADD_DELETE, MULTIPLE_TRY, LARGE_JUMP = range(5)
@@ -367,6 +368,31 @@ def _local_move(rng, target, plan, kernel, mask, words, current, propensity, roo
 
 
 @nb.njit(cache=True, nogil=True)
+def _new_room(mask, words, n_tries):
+    return _Room(
+        mask.copy(),
+        words.copy(),
+        mask.copy(),
+        words.copy(),
+        np.zeros((n_tries, mask.size), dtype=np.bool_),
+        np.zeros((n_tries, words.size), dtype=np.uint64),
+        np.zeros(mask.size, dtype=np.bool_),
+        np.empty(mask.size, dtype=np.int64),
+        np.empty(mask.size),
+        np.empty(n_tries),
+    )
+
+
+@nb.njit(cache=True, nogil=True)
+def optimise_from(rng, target, plan, mask):
+    """Climb from `mask`, in place, by an optimiser drawn from the plan, all components free."""
+    words = np.zeros(target.store.words.shape[1], dtype=np.uint64)
+    pack(mask, words)
+    room = _new_room(mask, words, plan.n_tries)
+    _optimise(rng, target, plan, _draw(rng, plan.optimiser_weights), mask, words, room)
+
+
+@nb.njit(cache=True, nogil=True)
 def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
     """Run one step per entry of the trace; `mask` ends as the last state.
 
@@ -374,21 +400,9 @@ def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
     within ``[epsilon, 1 - epsilon]``.
     """
     size = mask.size
-    n_words = target.store.words.shape[1]
-    words = np.zeros(n_words, dtype=np.uint64)
+    words = np.zeros(target.store.words.shape[1], dtype=np.uint64)
     pack(mask, words)
-    room = _Room(
-        mask.copy(),
-        words.copy(),
-        mask.copy(),
-        words.copy(),
-        np.zeros((plan.n_tries, size), dtype=np.bool_),
-        np.zeros((plan.n_tries, n_words), dtype=np.uint64),
-        np.zeros(size, dtype=np.bool_),
-        np.empty(size, dtype=np.int64),
-        np.empty(size),
-        np.empty(plan.n_tries),
-    )
+    room = _new_room(mask, words, plan.n_tries)
     seen = np.full(size, 0.5)
     current, entry = _look(target, mask, words)
     for step in range(trace.kernel.size):

@@ -5,7 +5,7 @@ same ``random_state`` gives the same chains however many workers run them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import joblib
@@ -13,9 +13,24 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution import ChainResult, Glimpse, Problem, run_gmjmcmc
+from dbrm.evolution import (
+    ChainResult,
+    Glimpse,
+    Problem,
+    run_gmjmcmc,
+    run_mjmcmc,
+    run_pool_gibbs,
+    run_rgmjmcmc,
+)
 
 __all__ = ["ChainTask", "Progress", "run_chain", "run_chains", "seed_sequence"]
+
+ALGORITHMS = {
+    "gmjmcmc": run_gmjmcmc,
+    "rgmjmcmc": run_rgmjmcmc,
+    "pool-gibbs": run_pool_gibbs,
+    "mjmcmc": run_mjmcmc,
+}
 
 # Told after every population in this process, and after every chain from another one.
 Progress = Callable[[int, Glimpse | None], None]
@@ -27,6 +42,7 @@ class ChainTask:
     """All that a chain depends on."""
 
     index: int
+    algorithm: str
     problem: Problem
     seed: np.random.SeedSequence
 
@@ -39,7 +55,7 @@ def run_chain(task: ChainTask, report: Callable[[Glimpse], None] | None = None) 
     """
     rng = np.random.Generator(np.random.PCG64(task.seed))
     with threadpool_limits(limits=1):
-        return run_gmjmcmc(rng, task.problem, report)
+        return ALGORITHMS[task.algorithm](rng, task.problem, report)
 
 
 def run_chains(
@@ -47,6 +63,7 @@ def run_chains(
     n_chains: int,
     seed: np.random.SeedSequence,
     *,
+    algorithm: str = "gmjmcmc",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[ChainResult]:
@@ -54,10 +71,12 @@ def run_chains(
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
         raise InvalidSettingError(msg)
-    tasks = [
-        ChainTask(index, problem, child) for index, child in enumerate(seed.spawn(n_chains))
-    ]
     workers = min(joblib.effective_n_jobs(n_jobs), n_chains)
+    problem = _share_time(problem, workers / n_chains)
+    tasks = [
+        ChainTask(index, algorithm, problem, child)
+        for index, child in enumerate(seed.spawn(n_chains))
+    ]
     if workers == 1:
         return [_run_here(task, progress) for task in tasks]
     parallel = joblib.Parallel(n_jobs=workers, return_as="generator", pre_dispatch="all")
@@ -67,6 +86,12 @@ def run_chains(
         if progress is not None:
             progress(index, None)
     return results
+
+
+def _share_time(problem: Problem, share: float) -> Problem:
+    """Give every chain its part of the time budget."""
+    stop = replace(problem.effort.stop, seconds=problem.effort.stop.seconds * min(share, 1.0))
+    return replace(problem, effort=replace(problem.effort, stop=stop))
 
 
 def _run_here(task: ChainTask, progress: Progress | None) -> ChainResult:

@@ -24,5 +24,6 @@ __all__ = [
     "run_mjmcmc",
     "run_pool_gibbs",
     "run_rgmjmcmc",
+    "simple_features",
     "sweep_features",
 ]

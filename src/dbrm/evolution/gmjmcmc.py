@@ -7,183 +7,108 @@ forgot those of earlier populations.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from dataclasses import replace
+from time import monotonic
 
 import numpy as np
 
-from dbrm._typing import FloatArray, Mask
+from dbrm._typing import Mask
+from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
 from dbrm.evolution.population import (
     Population,
-    Rejections,
     all_covariates,
     first_population,
     next_population,
 )
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.registry import Registry
-from dbrm.features import Feature
-from dbrm.search import Exploration, Ledger, ModelTable, enumerate_population
+from dbrm.search import Exploration, enumerate_population
 
-__all__ = ["ChainResult", "Glimpse", "run_enumeration", "run_gmjmcmc"]
+__all__ = ["Report", "evolve", "run_enumeration", "run_gmjmcmc", "run_mjmcmc"]
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class Glimpse:
-    """What a progress bar can show after one population."""
-
-    population: int
-    n_populations: int
-    n_evaluated: int
-    best_log_posterior: float
-    best_model: str
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ChainResult:
-    """What one chain brings home.
-
-    `features` are numbered as in ``models.members``; `trace` holds the log mass found
-    in each population.
-    """
-
-    features: list[Feature]
-    aliases: dict[int, list[Feature]]
-    models: ModelTable
-    log_lost: float
-    n_evaluated: int
-    status_counts: dict[int, int]
-    rejections: dict[str, int]
-    trace: FloatArray
+Report = Callable[[Glimpse], None]
 
 
 def run_gmjmcmc(
-    rng: np.random.Generator,
-    problem: Problem,
-    report: Callable[[Glimpse], None] | None = None,
+    rng: np.random.Generator, problem: Problem, report: Report | None = None
 ) -> ChainResult:
-    """Run one chain of populations.
+    """Run one chain of populations; `report` is called after every one."""
+    chain = Chain(problem)
+    evolve(rng, chain, report)
+    return chain.result()
 
-    Parameters
-    ----------
-    report
-        Called after every population.
+
+def evolve(
+    rng: np.random.Generator, chain: Chain, report: Report | None = None
+) -> tuple[Population, Exploration]:
+    """Let populations evolve; return the last one and what was found in it.
+
+    Stops after :math:`T_{max}` populations, or earlier when enough different models
+    were met or the time is over.
     """
-    registry, rejections = Registry(problem.table), Rejections()
-    ledger = Ledger(problem.effort.max_models)
-    status_counts: dict[int, int] = {}
-    trace: list[float] = []
-    n_evaluated = 0
-    best = _Best()
-    population = first_population(problem, registry, rejections)
+    problem = chain.problem
+    effort, stop = problem.effort, problem.effort.stop
+    started = monotonic()
+    population = first_population(problem, chain.registry, chain.rejections)
     start: Mask = np.zeros(population.size, dtype=np.bool_)
-    for t in range(problem.effort.n_populations):
-        found = _explore(rng, problem, registry, population, start)
-        ledger.record(_to_models(found, population, registry), found.log_lost)
-        n_evaluated += found.n_evaluated
-        for status, count in found.status_counts.items():
-            status_counts[status] = status_counts.get(status, 0) + count
-        trace.append(found.log_mass)
-        best.update(found, population, registry)
+    first = replace(effort.mjmcmc, n_steps=effort.n_init)
+    found = chain.explore(rng, population, start, first)
+    for t in range(1, effort.n_populations):
         if report is not None:
-            report(best.glimpse(t + 1, problem.effort.n_populations, n_evaluated))
-        if t + 1 < problem.effort.n_populations:
-            kept = population
-            population = next_population(
-                rng,
-                problem,
-                registry,
-                rejections,
-                population,
-                found.inclusion,
-                first=t == 0,
-            )
-            start = _carry_over(found.last, kept, population)
-    models = ledger.models()
-    return ChainResult(
-        features=registry.features,
-        aliases=registry.aliases,
-        models=models,
-        log_lost=ledger.log_lost,
-        n_evaluated=n_evaluated,
-        status_counts=status_counts,
-        rejections=rejections.counts,
-        trace=np.array(trace),
-    )
+            report(chain.glimpse(t, effort.n_populations))
+        if monotonic() - started > stop.seconds or chain.n_evaluated >= stop.evaluations:
+            break
+        if stop.unique_models is not None and chain.n_unique >= stop.unique_models:
+            break
+        kept = population
+        population = next_population(
+            rng,
+            problem,
+            chain.registry,
+            chain.rejections,
+            population,
+            found.inclusion,
+            first=t == 1,
+        )
+        start = _carry_over(found.last, kept, population)
+        last = t + 1 == effort.n_populations
+        steps = replace(effort.mjmcmc, n_steps=effort.n_final) if last else effort.mjmcmc
+        found = chain.explore(rng, population, start, steps)
+    if report is not None:
+        report(chain.glimpse(effort.n_populations, effort.n_populations))
+    return population, found
+
+
+def run_mjmcmc(
+    rng: np.random.Generator, problem: Problem, report: Report | None = None
+) -> ChainResult:
+    """MJMCMC over the given covariates, no engineering (paper, Algorithm 1)."""
+    chain = Chain(problem)
+    population = all_covariates(problem, chain.registry)
+    prepared = problem.engine.prepare(population.columns)
+    terms = population.prior_terms(problem, chain.registry)
+    start = np.zeros(population.size, dtype=np.bool_)
+    settings = replace(problem.effort.mjmcmc, n_steps=problem.effort.n_final)
+    found = settings.explore(rng, prepared, terms, start)
+    chain.record(found, population)
+    if report is not None:
+        report(chain.glimpse(1, 1))
+    frequency = np.zeros(len(chain.registry))
+    frequency[population.numbers] = found.walk.frequency
+    return chain.result(Draws(found.walk.log_posterior, found.walk.size, frequency))
 
 
 def run_enumeration(problem: Problem) -> ChainResult:
     """All subsets of the covariates, no engineering: the exact posterior."""
-    registry = Registry(problem.table)
-    population = all_covariates(problem, registry)
-    terms = population.prior_terms(problem, registry)
+    chain = Chain(problem)
+    population = all_covariates(problem, chain.registry)
     found = enumerate_population(
         problem.engine.prepare(population.columns),
-        terms,
+        population.prior_terms(problem, chain.registry),
         window=problem.effort.window,
         max_kept=problem.effort.max_models,
     )
-    ledger = Ledger(problem.effort.max_models)
-    ledger.record(_to_models(found, population, registry), found.log_lost)
-    return ChainResult(
-        features=registry.features,
-        aliases=registry.aliases,
-        models=ledger.models(),
-        log_lost=ledger.log_lost,
-        n_evaluated=found.n_evaluated,
-        status_counts=found.status_counts,
-        rejections={},
-        trace=np.array([found.log_mass]),
-    )
-
-
-class _Best:
-    """The best model so far, for the progress bar."""
-
-    def __init__(self) -> None:
-        self._value = -np.inf
-        self._text = ""
-
-    def update(self, found: Exploration, population: Population, registry: Registry) -> None:
-        log_posterior = found.log_evidence + found.log_prior
-        row = int(np.argmax(log_posterior))
-        if log_posterior[row] > self._value:
-            self._value = float(log_posterior[row])
-            features = population.features(registry)
-            self._text = " + ".join(str(features[j]) for j in np.flatnonzero(found.masks[row]))
-
-    def glimpse(self, population: int, n_populations: int, n_evaluated: int) -> Glimpse:
-        return Glimpse(population, n_populations, n_evaluated, self._value, self._text or "1")
-
-
-def _explore(
-    rng: np.random.Generator,
-    problem: Problem,
-    registry: Registry,
-    population: Population,
-    start: Mask,
-) -> Exploration:
-    prepared = problem.engine.prepare(population.columns)
-    terms = population.prior_terms(problem, registry)
-    effort = problem.effort
-    if population.size <= prepared.enumeration_limit:
-        return enumerate_population(
-            prepared, terms, window=effort.window, max_kept=effort.max_models
-        )
-    return effort.mjmcmc.explore(rng, prepared, terms, start)
-
-
-def _to_models(found: Exploration, population: Population, registry: Registry) -> ModelTable:
-    return ModelTable.from_masks(
-        found.masks,
-        population.numbers,
-        registry.keys,
-        log_evidence=found.log_evidence,
-        log_prior=found.log_prior,
-        statuses=found.statuses,
-    )
+    chain.record(found, population)
+    return chain.result()
 
 
 def _carry_over(last: Mask, kept: Population, population: Population) -> Mask:

@@ -90,7 +90,7 @@ def create(
         case 0:
             return parents.newcomer(rng)
         case 1:
-            feature = multiply(parents.draw(rng), parents.draw(rng))
+            feature: Feature | None = multiply(parents.draw(rng), parents.draw(rng))
         case 2:
             feature = modify(_draw_transform(rng, grammar), parents.draw(rng))
         case _:

@@ -183,9 +183,7 @@ def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> Non
         builder.add(problem.pool[position])
 
 
-def _fill(
-    rng: np.random.Generator, problem: Problem, builder: _Builder, parents: Parents
-) -> None:
+def _fill(rng: np.random.Generator, problem: Problem, builder: _Builder, parents: Parents) -> None:
     def weigh(children: list[Feature]) -> FloatArray:
         columns, _ = evaluate(children, problem.table, builder.cache)
         return problem.engine.project(columns)

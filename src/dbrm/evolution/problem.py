@@ -1,6 +1,7 @@
 """Everything that stays fixed while populations evolve."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import final
 
 import numpy as np
@@ -13,7 +14,7 @@ from dbrm.features import Feature, Transform
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 
-__all__ = ["Effort", "Filtration", "Grammar", "Operators", "Problem"]
+__all__ = ["Effort", "Filtration", "Grammar", "Operators", "Problem", "Stop"]
 
 
 @final
@@ -98,14 +99,46 @@ class Filtration:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """When a chain ends before its last population."""
+
+    seconds: float = inf
+    evaluations: float = inf
+    unique_models: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Effort:
-    """How long and how wide one chain searches."""
+    r"""How long and how wide one chain searches.
+
+    Parameters
+    ----------
+    population_size, n_populations
+        :math:`s` and :math:`T_{max}`.
+    mjmcmc
+        The search inside populations that are not enumerated; its ``n_steps`` is
+        :math:`N_{expl}`.
+    n_init, n_final
+        Steps in the first and in the last population, :math:`N_{init}` and
+        :math:`N_{final}`; for the reversible samplers `n_final` is the number of their steps.
+    reservoir
+        Most features in the frozen stock of the reversible samplers.
+    max_models, window
+        Capacity of the ledger, and how far below the best models are kept (nats).
+    stop
+        When to end early.
+    """
 
     population_size: int = 15
     n_populations: int = 60
     mjmcmc: Mjmcmc = field(default_factory=Mjmcmc)
+    n_init: int = 20_000
+    n_final: int = 20_000
+    reservoir: int = 100
     max_models: int = 100_000
     window: float = 25.0
+    stop: Stop = field(default_factory=Stop)
 
 
 @final

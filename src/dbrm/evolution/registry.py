@@ -106,5 +106,5 @@ def _standardise(column: Column) -> Column:
     largest = np.max(np.abs(column))
     centred = column / largest if largest > 0 else column.copy()
     centred -= centred.mean()
-    spread = np.sqrt(np.mean(centred * centred))
-    return centred / spread if spread > 0 else centred
+    spread = float(np.sqrt(np.mean(centred * centred)))
+    return np.asarray(centred / spread if spread > 0 else centred)

@@ -1,16 +1,24 @@
 """Exact posterior over all models of a population: nothing is left to sample."""
 
+from bisect import bisect_right
+
 import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import inclusion_of_all, prior_of_all
+from dbrm._typing import FloatArray
 from dbrm.search.exploration import Exploration, Population, PriorTerms, log_sum_exp
 
 __all__ = ["enumerate_population"]
 
 
 def enumerate_population(
-    population: Population, terms: PriorTerms, *, window: float, max_kept: int
+    population: Population,
+    terms: PriorTerms,
+    *,
+    window: float,
+    max_kept: int,
+    rng: np.random.Generator | None = None,
 ) -> Exploration:
     """Evaluate every mask of a population.
 
@@ -21,6 +29,8 @@ def enumerate_population(
         accounted for in the inclusion probabilities but not kept.
     max_kept
         At most this many models are kept, the best ones.
+    rng
+        If given, ``last`` is an exact draw from the posterior, otherwise the best mask.
     """
     log_evidence, statuses = population.log_evidence_of_all(terms.max_size)
     log_prior = prior_of_all(terms.feature, terms.size)
@@ -43,5 +53,12 @@ def enumerate_population(
         log_lost=float(log_mass + np.log1p(-share)) if share < 1 else -np.inf,
         n_evaluated=int(counts.sum()),
         status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
-        last=unpack_index([int(np.argmax(log_posterior))], population.size)[0],
+        last=unpack_index([_last(log_posterior, rng)], population.size)[0],
     )
+
+
+def _last(log_posterior: FloatArray, rng: np.random.Generator | None) -> int:
+    if rng is None:
+        return int(np.argmax(log_posterior))
+    cumulative = np.cumsum(np.exp(log_posterior - log_posterior.max()))
+    return min(bisect_right(cumulative, rng.random() * cumulative[-1]), log_posterior.size - 1)

@@ -15,7 +15,7 @@ from dbrm._kernels import mjmcmc as source
 from dbrm._kernels.evaluation import COMPILED_CONTEXTS
 from dbrm._kernels.plain import plain
 from dbrm._kernels.store import Store, new_store
-from dbrm._typing import FloatArray, Mask, Masks
+from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.errors import InvalidSettingError
 from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
 
@@ -165,6 +165,19 @@ class Mjmcmc:
         loop(rng, target, plan, mask, propensity, trace)
         return self._collect(store, trace, plan.adapt_until, size, mask)
 
+    def climb(
+        self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
+    ) -> Exploration:
+        """Climb from `start` by one of the optimisers; ``last`` is where it ends."""
+        size = population.size
+        store = new_store(self._capacity(size), max(1, -(-size // 64)))
+        target = source.Target(population.kernel().context, store, terms.feature, terms.size)
+        compiled = isinstance(target.context, COMPILED_CONTEXTS)
+        climb = source.optimise_from if compiled else plain(source).optimise_from
+        mask = start.copy()
+        climb(rng, target, self.plan(), mask)
+        return self._collect(store, None, 0, size, mask)
+
     def _capacity(self, size: int) -> int:
         """Room for every model that can be met, up to a limit."""
         per_step = self.n_tries * 2 + 2
@@ -172,7 +185,7 @@ class Mjmcmc:
         return int(min(met, self.n_steps * per_step + 1, 4 * self.max_kept + 1))
 
     def _collect(
-        self, store: Store, trace: source.Trace, adapted: int, size: int, last: Mask
+        self, store: Store, trace: source.Trace | None, adapted: int, size: int, last: Mask
     ) -> Exploration:
         count = int(store.counts[0])
         masks = _unpack(store.words[:count], size)
@@ -185,7 +198,6 @@ class Mjmcmc:
             kept = kept[np.argsort(-log_posterior[kept], kind="stable")[: self.max_kept]]
         lost = max(0.0, 1.0 - float(share[kept].sum()))
         counts = np.bincount(store.statuses[:count], minlength=1)
-        visits = trace.visits[:count]
         return Exploration(
             masks=masks[kept],
             log_evidence=log_evidence[kept],
@@ -197,15 +209,20 @@ class Mjmcmc:
             n_evaluated=count + int(store.counts[2]),
             status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
             last=last,
-            walk=Walk(
-                frequency=visits @ masks / max(int(visits.sum()), 1),
-                visits=visits[kept],
-                log_posterior=trace.log_posterior[adapted:],
-                size=trace.size[adapted:],
-                proposed=dict(zip(KERNEL_NAMES, trace.proposed_by.tolist(), strict=True)),
-                accepted=dict(zip(KERNEL_NAMES, trace.accepted_by.tolist(), strict=True)),
-            ),
+            walk=None if trace is None else _walk(trace, adapted, masks, kept),
         )
+
+
+def _walk(trace: source.Trace, adapted: int, masks: Masks, kept: IntArray) -> Walk:
+    visits = trace.visits[: len(masks)]
+    return Walk(
+        frequency=visits @ masks / max(int(visits.sum()), 1),
+        visits=visits[kept],
+        log_posterior=trace.log_posterior[adapted:],
+        size=trace.size[adapted:],
+        proposed=dict(zip(KERNEL_NAMES, trace.proposed_by.tolist(), strict=True)),
+        accepted=dict(zip(KERNEL_NAMES, trace.accepted_by.tolist(), strict=True)),
+    )
 
 
 def _weights(mix: KernelMix | OptimiserMix) -> FloatArray:

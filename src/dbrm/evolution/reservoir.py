@@ -1,0 +1,73 @@
+r"""A finite stock of features for the reversible samplers.
+
+It holds the covariates, the swept pool and what a first GMJMCMC phase found, each with a
+weight that follows its estimated inclusion, kept away from zero. It is frozen before
+the samplers start counting: adaptation has ended by then.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import FloatArray, Matrix
+from dbrm.evolution.chain import Chain
+from dbrm.evolution.independence import Basis
+from dbrm.features import covariate, evaluate
+from dbrm.status import Status
+
+__all__ = ["Reservoir", "fill_reservoir"]
+
+# A feature without support is still drawn with this weight.
+_LEAST_WEIGHT = 0.02
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservoir:
+    """Features with their training columns and weights."""
+
+    numbers: npt.NDArray[np.int32]
+    columns: Matrix
+    weights: FloatArray
+
+
+def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
+    """Collect covariates, the best features found so far, and the pool, up to `capacity`.
+
+    Columns that are combinations of better ones are left out only if they are copies;
+    dependent subsets have no evidence and are never visited.
+    """
+    problem, registry = chain.problem, chain.registry
+    inclusion = _inclusion(chain)
+    found = [registry.features[j] for j in np.argsort(-inclusion, kind="stable")]
+    found = [f for f in found if inclusion[registry.known(f)] > 0]
+    names = [name for name in problem.table.names if name not in problem.always]
+    basics = [covariate(name) for name in names[:capacity]]
+    numbers: dict[int, None] = {}
+    columns = []
+    for feature in (*found[:capacity], *basics, *problem.pool):
+        if len(numbers) == capacity:
+            break
+        column, status = evaluate([feature], problem.table)
+        if status[0] != Status.OK or not Basis(problem.always_columns, 1).admit(column[:, 0]):
+            continue
+        number = registry.number(feature, column[:, 0])
+        if number not in numbers:
+            numbers[number] = None
+            columns.append(column[:, 0])
+    order = np.array(list(numbers), dtype=np.int32)
+    support = np.zeros(len(registry))
+    support[: inclusion.size] = inclusion
+    values = np.column_stack(columns) if columns else np.empty((problem.table.n_rows, 0))
+    return Reservoir(order, values, _LEAST_WEIGHT + support[order])
+
+
+def _inclusion(chain: Chain) -> FloatArray:
+    """Renormalised inclusion probability of every feature met, from the chain's own ledger."""
+    models = chain.models()
+    log_posterior = models.log_evidence + models.log_prior
+    mass = np.exp(log_posterior - log_posterior.max())
+    mass /= mass.sum()
+    return np.bincount(models.members, weights=mass[models.owners], minlength=len(chain.registry))

@@ -1,0 +1,164 @@
+"""RGMJMCMC: a chain over models whose stationary law is the posterior (paper, Sec. 3.4).
+
+A GMJMCMC phase comes first; it fills the reservoir from which populations are grown and
+finds a model to start from. Then everything is frozen and `reversible_step` runs.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+
+from dbrm._typing import Column
+from dbrm.evolution.chain import Chain, ChainResult, Draws
+from dbrm.evolution.gmjmcmc import Report, evolve
+from dbrm.evolution.independence import Basis
+from dbrm.evolution.operators import Parents, create
+from dbrm.evolution.population import Population
+from dbrm.evolution.problem import Problem
+from dbrm.evolution.reservoir import Reservoir, fill_reservoir
+from dbrm.evolution.reversible import Model, reversible_step
+from dbrm.features import Feature, covariate, evaluate, fit_knots
+from dbrm.search import log_sum_exp
+from dbrm.status import Status
+
+__all__ = ["run_rgmjmcmc"]
+
+# Share of newcomers created by the operators instead of drawn from the reservoir.
+_CREATED = 0.2
+_TRIES_PER_PLACE = 20
+
+
+def run_rgmjmcmc(
+    rng: np.random.Generator, problem: Problem, report: Report | None = None
+) -> ChainResult:
+    """Run one reversible chain."""
+    chain = Chain(problem)
+    evolve(rng, chain, report)
+    space = _FeatureSpace(chain, fill_reservoir(chain, problem.effort.reservoir))
+    model = _draw_start(rng, chain)
+    n_steps = problem.effort.n_final
+    log_posterior, size = np.empty(n_steps), np.empty(n_steps)
+    visits: dict[int, int] = {}
+    for step in range(n_steps):
+        model, swap = reversible_step(rng, space, model, problem.effort.mjmcmc.rate)
+        chain.count_move("population swap", accepted=swap.accepted)
+        log_posterior[step] = space.log_posterior(model)
+        size[step] = len(model)
+        for number in model:
+            visits[number] = visits.get(number, 0) + 1
+    frequency = np.zeros(len(chain.registry))
+    for number, count in visits.items():
+        frequency[number] = count / max(n_steps, 1)
+    return chain.result(Draws(log_posterior, size, frequency))
+
+
+def _draw_start(rng: np.random.Generator, chain: Chain) -> Model:
+    """A model drawn from what the first phase found."""
+    models = chain.models()
+    log_posterior = models.log_evidence + models.log_prior
+    cumulative = np.cumsum(np.exp(log_posterior - log_sum_exp(log_posterior)))
+    row = min(bisect_right(cumulative, rng.random() * cumulative[-1]), len(models) - 1)
+    return frozenset(models.features_of(row).tolist())
+
+
+class _FeatureSpace:
+    """The feature space of one chain, frozen: `dbrm.evolution.reversible.ModelSpace`."""
+
+    def __init__(self, chain: Chain, reservoir: Reservoir) -> None:
+        self._chain = chain
+        self._problem = chain.problem
+        self._reservoir = reservoir
+        self._cumulative = np.cumsum(reservoir.weights)
+        self._columns: dict[int, Column] = {
+            int(number): reservoir.columns[:, position]
+            for position, number in enumerate(reservoir.numbers)
+        }
+        self._terms: dict[int, float] = {}
+        self._known: dict[Model, float] = {}
+        self._covariates = [covariate(name) for name in self._problem.table.names]
+
+    def grow(self, rng: np.random.Generator, model: Model) -> Sequence[int]:
+        """The model, then newcomers from the reservoir and from the operators."""
+        problem = self._problem
+        size = max(problem.effort.population_size, len(model))
+        basis = Basis(problem.always_columns, size)
+        members = sorted(model)
+        population = [number for number in members if basis.admit(self._column(number))]
+        features = [self._chain.registry.features[number] for number in members]
+        parents = Parents(
+            population=features,
+            weights=np.ones(len(features)),
+            covariates=self._covariates,
+            pool=problem.pool,
+        )
+        for _ in range(_TRIES_PER_PLACE * size):
+            if len(population) >= size:
+                break
+            number = self._newcomer(rng, parents)
+            if number is None or number in population:
+                continue
+            if basis.admit(self._column(number)):
+                population.append(number)
+        return population
+
+    def _newcomer(self, rng: np.random.Generator, parents: Parents) -> int | None:
+        if len(self._reservoir.numbers) and not rng.random() < _CREATED:
+            position = bisect_right(self._cumulative, rng.random() * self._cumulative[-1])
+            return int(self._reservoir.numbers[min(position, len(self._cumulative) - 1)])
+        feature = create(rng, parents, self._problem.grammar, self._weigh)
+        return None if feature is None else self._enter(feature)
+
+    def _weigh(self, children: list[Feature]) -> Column:
+        columns, _ = evaluate(children, self._problem.table)
+        return self._problem.engine.project(columns)
+
+    def _enter(self, feature: Feature) -> int | None:
+        """Number of a created feature, none if its column is not fit for use."""
+        feature = fit_knots(feature, self._problem.table)
+        columns, statuses = evaluate([feature], self._problem.table)
+        if statuses[0] != Status.OK:
+            self._chain.rejections.count(Status(statuses[0]).meaning)
+            return None
+        number = self._chain.registry.number(feature, columns[:, 0])
+        self._columns.setdefault(number, columns[:, 0])
+        return number
+
+    def _column(self, number: int) -> Column:
+        if number not in self._columns:
+            feature = self._chain.registry.features[number]
+            self._columns[number] = evaluate([feature], self._problem.table)[0][:, 0]
+        return self._columns[number]
+
+    def _term(self, number: int) -> float:
+        """Prior of a feature, fixed when it is first asked for: the target must not move."""
+        if number not in self._terms:
+            feature = self._chain.registry.features[number]
+            self._terms[number] = self._problem.model_prior.feature_log_prior(feature)
+        return self._terms[number]
+
+    def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
+        """Climb inside the population; every model looked at enters the books."""
+        columns = np.column_stack([self._column(number) for number in population])
+        prepared = self._problem.engine.prepare(columns)
+        terms = self._problem.prior_terms([self._term(number) for number in population])
+        start = np.array([number in model for number in population], dtype=np.bool_)
+        found = self._problem.effort.mjmcmc.climb(rng, prepared, terms, start)
+        self._chain.record(found, Population(np.array(population, dtype=np.int32), columns))
+        return frozenset(int(population[j]) for j in np.flatnonzero(found.last))
+
+    def log_posterior(self, model: Model) -> float:
+        """Exact log posterior, from the rows."""
+        if model not in self._known:
+            self._known[model] = self._evaluate(model)
+        return self._known[model]
+
+    def _evaluate(self, model: Model) -> float:
+        members = sorted(model)
+        terms = self._problem.prior_terms([self._term(number) for number in members])
+        prior = float(terms.feature.sum() + terms.size[-1])
+        if prior == -np.inf:
+            return -np.inf
+        columns = [self._column(number) for number in members]
+        values = np.column_stack(columns) if columns else np.empty((self._problem.table.n_rows, 0))
+        return prior + self._problem.engine.log_evidence(values)[0]
