@@ -38,7 +38,7 @@ _HOMES = {
 }
 _MODULES = ("datasets", "testing")
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "__version__",
     *_HOMES,
     *_MODULES,

@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "FloatArray", "IntArray", "Mask", "Masks", "Matrix", "StatusArray", "TableLike"]
+__all__ = [
+    "Column",
+    "FloatArray",
+    "IntArray",
+    "Mask",
+    "Masks",
+    "Matrix",
+    "StatusArray",
+    "TableLike",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

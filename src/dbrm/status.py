@@ -41,8 +41,8 @@ _MEANINGS = {
     Status.OVERFLOW: "the feature overflows on some rows",
     Status.CONSTANT: "the feature is constant on the training rows",
     Status.RANK_DEFICIENT: "the model's columns are linearly dependent",
-    Status.PERFECT_FIT: "the model fits the training rows without error; the residual floor applies",
-    Status.SEPARATED: "the classes are separated: the likelihood has no maximum, its supremum is used",
+    Status.PERFECT_FIT: "the model fits the training rows perfectly; the residual floor applies",
+    Status.SEPARATED: "the classes are separated: the likelihood's supremum is used, it has no maximum",
     Status.NOT_CONVERGED: "Newton's method stopped before convergence",
     Status.UNDEFINED: "the coefficient prior is undefined for a model of this size",
 }

@@ -52,7 +52,7 @@ def find(store, words):
 
 @nb.njit(cache=True, nogil=True)
 def insert(store, slot, words, value, prior, status):
-    """Keep a model at the free `slot` that `find` gave; return its entry, -1 if there is no room."""
+    """Keep a model at the free `slot` that `find` gave; return its entry, -1 without room."""
     entry = store.counts[0]
     if entry >= store.values.size:
         store.counts[2] += 1

@@ -10,6 +10,7 @@ source that runs in production, and check that it leaves its target alone to rou
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from math import floor
 from typing import TypeVar
 
@@ -76,7 +77,7 @@ class _LazyUniform:
         first = floor(self._low * self._scale)
         last = int(np.ceil(self._high * self._scale - 1e-12)) - 1
         edges = [max(self._low, min(self._high, k / self._scale)) for k in range(first, last + 2)]
-        shares = [(b - a) / width for a, b in zip(edges, edges[1:], strict=False)]
+        shares = [(b - a) / width for a, b in pairwise(edges)]
         choice = self._generator.decide(shares) if len(shares) > 1 else 0
         self._low, self._high = edges[choice], edges[choice + 1]
         return first + choice
@@ -101,9 +102,7 @@ def outcomes(run: Callable[[ExhaustiveGenerator], Result]) -> Iterator[tuple[flo
         script[-1] += 1
 
 
-def transition_matrix(
-    step: Callable[[ExhaustiveGenerator, int], int], n_states: int
-) -> Matrix:
+def transition_matrix(step: Callable[[ExhaustiveGenerator, int], int], n_states: int) -> Matrix:
     """Exact transition matrix of ``step(rng, state) -> state`` over states ``0 .. n - 1``."""
     matrix = np.zeros((n_states, n_states))
     for state in range(n_states):
