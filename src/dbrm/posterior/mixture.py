@@ -34,21 +34,21 @@ class StudentMixture:
 
     def mean(self) -> Column:
         """Mean of each row (of the locations, where a t has no mean)."""
-        return np.einsum("mn,mn->n", self.weights, self.locations)
+        return _average(self.weights, self.locations)
 
     def standard_deviation(self) -> Column:
         """Square root of the total variance: within models plus between them."""
         df = self.degrees_of_freedom[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             inflation = np.where(np.isinf(df), 1.0, np.where(df > 2, df / (df - 2), np.inf))
-        within = np.einsum("mn,mn->n", self.weights, self.scales**2 * inflation)
-        between = np.einsum("mn,mn->n", self.weights, (self.locations - self.mean()) ** 2)
+        within = _average(self.weights, self.scales**2 * inflation)
+        between = _average(self.weights, (self.locations - self.mean()) ** 2)
         return np.sqrt(within + between)
 
     def cdf(self, value: Column) -> Column:
         """Probability of each row's response being at most its `value`."""
         standard = (value - self.locations) / self.scales
-        return np.einsum("mn,mn->n", self.weights, _student_cdf(self.degrees_of_freedom, standard))
+        return _average(self.weights, _student_cdf(self.degrees_of_freedom, standard))
 
     def quantile(self, level: float) -> Column:
         """Quantile of each row by bisection between the extreme quantiles of its models."""
@@ -82,6 +82,11 @@ class StudentMixture:
         spread = self.scales[chosen, columns] / np.sqrt(mixing)
         sample = self.locations[chosen, columns] + spread * noise
         return np.where(np.isnan(cumulative[-1]), np.nan, sample)
+
+
+def _average(weights: Matrix, values: Matrix) -> Column:
+    """Sum over models of weight times value, for each row."""
+    return np.asarray(np.einsum("mn,mn->n", weights, values))
 
 
 def _student_cdf(df: FloatArray, standard: Matrix) -> Matrix:
