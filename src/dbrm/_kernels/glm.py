@@ -123,10 +123,11 @@ def fit_from(context, k, value, shape):
     scaled = context.prior != TABLE and (rows.family == GAMMA or rows.family == GAUSSIAN)
     status = OK
     if rows.shape == rows.shape or not (scaled or rows.family == NEGATIVE_BINOMIAL):
-        value, status = newton(context, k, value, shape, shape if scaled else 1.0)
+        scale = shape if scaled else 1.0
+        value, status = newton(context, k, value, shape, scale, context.strict)
         return value, _shape_at(context, value, shape), status
     for _ in range(context.max_iterations):
-        value, status = newton(context, k, value, shape, shape if scaled else 1.0)
+        value, status = newton(context, k, value, shape, shape if scaled else 1.0, True)
         previous = shape
         shape = _shape_at(context, value, previous)
         if rows.family == NEGATIVE_BINOMIAL:
@@ -173,12 +174,14 @@ def _wald(context, k, shape):
 
 @nb.njit(cache=True, nogil=True)
 def _score_normal(context, k, likelihood, half_log_prior):
-    """Laplace approximation around the penalised mode, flat intercept."""
+    """Laplace approximation around the penalised mode, flat intercept.
+
+    Minus infinity where even the prior leaves a direction undetermined.
+    """
     work = context.work
     value = likelihood - penalty_of(work, k, work.beta) + half_log_prior + 0.5 * _LOG_TWO_PI
     for i in range(k):
-        if work.factor[i, i] < np.inf:
-            value -= np.log(work.factor[i, i])
+        value -= np.log(work.factor[i, i])
     return value + context.dispersion
 
 
@@ -207,7 +210,13 @@ def _integrate_precision(context, k):
         value, shape, status = fit_from(context, k, value, shape)
         worst = max(worst, status)
         likelihood = log_likelihood(rows.family, rows.constants, value, shape)
+        if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
+            worst = PERFECT_FIT
         log_term = _score_normal(context, k, likelihood, half)
+        if slopes == 0:
+            return log_term, worst
+        if not log_term > -np.inf:
+            return -np.inf, DEPENDENT
         log_term += context.prior_shape * (np.log(context.prior_rate) + psi)
         log_term -= lgamma(context.prior_shape) + context.prior_rate * np.exp(psi)
         if log_term > best:
@@ -219,8 +228,6 @@ def _integrate_precision(context, k):
         shrinkage = 0.0
         for i in range(1, k):
             shrinkage = max(shrinkage, work.penalty[i] / work.hessian[i, i])
-        if slopes == 0:
-            return likelihood + 0.5 * _LOG_TWO_PI + context.dispersion, worst
         if shrinkage < 1e-3 and log_term < best - 40.0:
             break
     return best + np.log(total * step), worst
@@ -234,17 +241,19 @@ def evaluate_glm(context, mask):
     row = k - rows.n_fixed
     if context.prior == TABLE and context.table[0][row] == -np.inf:
         return -np.inf, UNDEFINED
-    if not independent(context, k):
-        return -np.inf, DEPENDENT
     if context.prior == NORMAL_LOG_GAMMA:
         return _integrate_precision(context, k)
+    # A proper prior determines the coefficients of dependent columns too.
+    if context.prior == TABLE and not independent(context, k):
+        return -np.inf, DEPENDENT
     half = set_penalty(context, k, context.prior_rate)
     value, shape, status = fit_chosen(context, k)
     likelihood = log_likelihood(rows.family, rows.constants, value, shape)
     if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
         status = PERFECT_FIT
     if context.prior == NORMAL:
-        return _score_normal(context, k, likelihood, half), status
+        score = _score_normal(context, k, likelihood, half)
+        return score, status if score > -np.inf else DEPENDENT
     information = 0.0
     wald = 0.0
     if context.strict:

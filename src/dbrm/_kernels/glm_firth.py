@@ -10,11 +10,21 @@ import numba as nb
 import numpy as np
 
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve, weighted_gram
-from dbrm._kernels.glm_rows import linearise, weight_slopes
+from dbrm._kernels.glm_rows import expect, linearise, weight_slopes
 
 __all__ = ["firth"]
 
 _MAX_ITERATIONS = 100
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _expected(rows, work, shape, eta):
+    """Score and expected information at `eta` into the work space; returns the value there."""
+    value = linearise(
+        rows.family, rows.link, shape, rows.mean, rows.total, eta, work.score, work.weight
+    )
+    expect(rows.family, rows.link, shape, rows.total, eta, work.weight)
+    return value
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -61,9 +71,7 @@ def firth(rows, work, k, shape):
     """
     leverage = np.empty(work.eta.size)
     slopes = np.empty(work.eta.size)
-    value = linearise(
-        rows.family, rows.link, shape, rows.mean, rows.total, work.eta, work.score, work.weight
-    )
+    value = _expected(rows, work, shape, work.eta)
     determinant = _information(rows, work, k)
     for _ in range(_MAX_ITERATIONS):
         _leverages(rows.flat, work.chosen, k, work.factor, work.weight, leverage)
@@ -81,32 +89,14 @@ def firth(rows, work, k, shape):
         for _ in range(30):
             for r in range(work.eta.size):
                 work.moved[r] = work.eta[r] + fraction * work.step[r]
-            new = linearise(
-                rows.family,
-                rows.link,
-                shape,
-                rows.mean,
-                rows.total,
-                work.moved,
-                work.score,
-                work.weight,
-            )
+            new = _expected(rows, work, shape, work.moved)
             new_determinant = _information(rows, work, k)
             if new + new_determinant >= before - 1e-12 * (1.0 + abs(before)):
                 accepted = True
                 break
             fraction *= 0.5
         if not accepted:
-            value = linearise(
-                rows.family,
-                rows.link,
-                shape,
-                rows.mean,
-                rows.total,
-                work.eta,
-                work.score,
-                work.weight,
-            )
+            value = _expected(rows, work, shape, work.eta)
             _information(rows, work, k)
             return value, decrement < 1e-6
         for r in range(work.eta.size):

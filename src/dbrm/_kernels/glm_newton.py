@@ -1,7 +1,7 @@
-r"""Damped Newton iterations with expected information, for one chosen set of columns.
+r"""Damped Newton iterations for one chosen set of columns.
 
 Near a maximum :math:`\ell(\hat\beta) = \ell(\beta) + \frac12\lambda^2` up to third order,
-with :math:`\lambda^2` the squared Newton decrement; for canonical links the remainder is
+with :math:`\lambda^2` the squared Newton decrement; with the observed information the remainder is
 at most about :math:`\frac16\lambda^2\max|\Delta\eta|`, which is what the iteration stops on.
 """
 
@@ -11,7 +11,7 @@ import numba as nb
 import numpy as np
 
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve, weighted_gram
-from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, linearise
+from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect, linearise
 
 __all__ = [
     "GlmContext",
@@ -36,7 +36,7 @@ NOT_CONVERGED = np.uint8(13)
 # Bound on the error of the log likelihood.
 REMAINDER = 1e-10
 # Largest move of a linear predictor at which information matrices count as converged:
-# the next move is its square with a canonical link, a fraction of it otherwise.
+# the next move is its square with observed information, a fraction of it otherwise.
 SETTLED = 1e-5
 SETTLED_LINEARLY = 1e-9
 # A linear predictor that still moves this much while the likelihood stands still.
@@ -44,12 +44,12 @@ RUNAWAY = 0.05
 # Share of a diagonal element below which a direction carries no information of its own.
 SINGULAR = 1e-14
 
-# family, link: codes of `glm_rows`; canonical: expected is observed information; shape:
+# family, link: codes of `glm_rows`; quadratic: the curvature is the observed information; shape:
 # the given shape, or nan; mean, total, offset: one value per (grouped, padded) row;
 # columns: column x block x row, fixed ones first; flat: the same as column x row.
 GlmRows = namedtuple(
     "GlmRows",
-    "family link canonical shape mean total offset columns flat n_fixed constants",
+    "family link quadratic shape mean total offset columns flat n_fixed constants",
 )
 # Where all masks start: coefficients, linear predictor, value and shape of the null
 # model, its information and gradient for all columns; information and right-hand side
@@ -57,12 +57,11 @@ GlmRows = namedtuple(
 GlmStart = namedtuple(
     "GlmStart", "beta eta value shape hessian gradient second_hessian second_right"
 )
-# unit_gram: cross products of the columns scaled to unit length, for the rank; gram: of
-# the columns, weighted with the totals; strict: the information is needed at the maximum;
+# unit_gram: cross products of the columns scaled to unit length, for the rank; strict: the information is needed at the maximum;
 # dispersion: what an unknown dispersion adds; scale: units of the raw columns.
 GlmContext = namedtuple(
     "GlmContext",
-    "rows start unit_gram gram tolerance prior strict dispersion table scale prior_shape "
+    "rows start unit_gram tolerance prior strict dispersion table scale prior_shape "
     "prior_rate max_iterations plain work",
 )
 GlmWork = namedtuple(
@@ -106,13 +105,10 @@ def means(rows, eta, out):
 
 
 @nb.njit(cache=True, nogil=True)
-def hessian_of(rows, gram, work, k):
-    """Expected information of the chosen columns; a constant for a gamma response with log link."""
-    if rows.family == GAMMA and rows.link == LOG:
-        submatrix(gram, work, k)
-    else:
-        shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
-        weighted_gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
+def hessian_of(rows, work, k):
+    """Cross products of the chosen columns, with the weights at hand."""
+    shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
+    weighted_gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -249,17 +245,18 @@ def _second_start(rows, start, work, k, scale):
 
 
 @nb.njit(cache=True, nogil=True)
-def newton(context, k, value, shape, scale):
+def newton(context, k, value, shape, scale, thorough):
     """Maximise over the coefficients from where the work space is linearised.
 
-    Returns the value at the maximum (or the supremum) and a status. With
-    ``context.strict`` the factor on exit is that of the Hessian at the maximum.
+    Returns the value at the maximum (or the supremum) and a status. If ``thorough``, the
+    work space on exit is at the maximum, with expected information; otherwise only near
+    it, and the rest of the way is added to the value.
     """
-    rows, work, strict = context.rows, context.work, context.strict
-    settled = SETTLED if rows.canonical else SETTLED_LINEARLY
+    rows, work = context.rows, context.work
+    settled = SETTLED if rows.quadratic else SETTLED_LINEARLY
     profiled = rows.family == GAMMA or rows.family == GAUSSIAN
     for iteration in range(context.max_iterations):
-        hessian_of(rows, context.gram, work, k)
+        hessian_of(rows, work, k)
         failed = factorise(work, k, scale)
         decrement, jump = _direct(rows, work, k, scale)
         tolerance = REMAINDER
@@ -269,12 +266,13 @@ def newton(context, k, value, shape, scale):
         # A runaway predictor with nothing left to gain: the supremum is at infinity.
         if decrement < tolerance and (jump > RUNAWAY or failed > 0):
             return value + 0.5 * decrement / scale, SEPARATED
-        small = decrement * (min(jump, 1.0) if rows.canonical else 1.0) < tolerance
-        if small and jump <= RUNAWAY and not strict:
+        small = decrement * (min(jump, 1.0) if rows.quadratic else 1.0) < tolerance
+        if small and jump <= RUNAWAY and not thorough:
             return value + 0.5 * decrement / scale, OK
         if small and jump < settled:
             value, _ = _advance(rows, work, k, value, shape, scale)
-            hessian_of(rows, context.gram, work, k)
+            expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
+            hessian_of(rows, work, k)
             factorise(work, k, scale)
             return value, OK
         value, taken = _advance(rows, work, k, value, shape, scale)
@@ -304,7 +302,7 @@ def plain_scoring(context, k):
         if abs(deviance - previous) < 1e-8 * (abs(deviance) + 0.1):
             return value, SEPARATED if jump > RUNAWAY else OK
         previous = deviance
-        hessian_of(rows, context.gram, work, k)
+        hessian_of(rows, work, k)
         factorise(work, k, 1.0)
         _, jump = _direct(rows, work, k, 1.0)
         for r in range(work.eta.size):

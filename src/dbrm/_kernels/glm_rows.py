@@ -25,6 +25,7 @@ __all__ = [
     "NEGATIVE_BINOMIAL",
     "POISSON",
     "PROBIT",
+    "expect",
     "linearise",
     "weight_slopes",
 ]
@@ -76,9 +77,23 @@ def _gamma_log(mean, total, eta, score, weight):
     for r in range(eta.size):
         ratio = mean[r] * safe_exp(-eta[r])
         n = total[r]
-        weight[r] = n
+        weight[r] = n * max(ratio, SMALLEST_WEIGHT)
         score[r] = n * (ratio - 1.0)
         value -= n * (ratio + eta[r])
+    return value
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _negative_binomial_log(shape, mean, total, eta, score, weight):
+    value = 0.0
+    for r in range(eta.size):
+        mu = safe_exp(eta[r])
+        share = 1.0 / (1.0 + mu / shape)
+        n = total[r]
+        y = mean[r]
+        weight[r] = n * max(mu * share * share * (1.0 + y / shape), SMALLEST_WEIGHT)
+        score[r] = n * (y - mu) * share
+        value += n * (y * eta[r] - (y + shape) * np.log1p(mu / shape))
     return value
 
 
@@ -182,7 +197,11 @@ def _other_any(family, link, shape, mean, total, eta, score, weight):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def linearise(family, link, shape, mean, total, eta, score, weight):
-    r"""Fill score and expected information in :math:`\eta`; return the moving log likelihood.
+    r"""Fill score and curvature in :math:`\eta`; return the moving log likelihood.
+
+    The curvature is the expected information, except for gamma and negative binomial
+    responses with log link: there the observed information is positive too, and Newton's
+    method converges quadratically with it.
 
     ``shape`` is :math:`\theta` of a negative binomial response and unused otherwise. The
     value is ``-inf`` where a mean leaves its domain.
@@ -196,9 +215,24 @@ def linearise(family, link, shape, mean, total, eta, score, weight):
         value = _poisson_log(mean, total, eta, score, weight)
     elif family == GAMMA and link == LOG:
         value = _gamma_log(mean, total, eta, score, weight)
+    elif family == NEGATIVE_BINOMIAL and link == LOG:
+        value = _negative_binomial_log(shape, mean, total, eta, score, weight)
     else:
         value = _other_any(family, link, shape, mean, total, eta, score, weight)
     return value if value < np.inf else -np.inf
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def expect(family, link, shape, total, eta, weight):
+    """Turn the curvatures of `linearise` into expected information."""
+    if link != LOG:
+        return
+    for r in range(eta.size):
+        if family == GAMMA:
+            weight[r] = total[r]
+        elif family == NEGATIVE_BINOMIAL:
+            mu = safe_exp(eta[r])
+            weight[r] = total[r] * max(mu / (1.0 + mu / shape), SMALLEST_WEIGHT)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

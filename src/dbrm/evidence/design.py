@@ -69,7 +69,10 @@ class Design:
         """Covariance of the raw coefficients from that of the scaled ones."""
         jacobian = np.diag(1.0 / self.scale)
         jacobian[0, 1:] = -self.location[1:] / self.scale[1:]
-        return np.asarray(jacobian @ scaled @ jacobian.T)
+        # Variances in extreme units may overflow: they are capped, never NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw = jacobian @ scaled @ jacobian.T
+        return np.nan_to_num(raw)
 
 
 def group_rows(table: Matrix) -> tuple[IntArray, IntArray]:
@@ -147,7 +150,7 @@ def _standardise(column: Column, total: Column) -> tuple[Column, float, float]:
     unit = np.where(live, unit - centre, 0.0)
     length = float(np.sqrt(np.average(unit * unit, weights=total)))
     if length <= _CONSTANT:
-        return np.zeros_like(column), centre * largest, 1.0
+        return np.zeros_like(column), 0.0, 1.0
     return unit / length, centre * largest, max(length * largest, np.finfo(float).tiny)
 
 

@@ -191,11 +191,13 @@ class GlmEngine(AbstractEngine):
         coefficients, covariance = _to_raw(
             population, mask, solution.coefficients, solution.covariance, self.n_always
         )
+        with np.errstate(over="ignore"):
+            covariance = np.nan_to_num(covariance / solution.dispersion)
         return ModelFit(
             log_evidence=float(values[0]),
             log_likelihood=solution.log_likelihood,
             coefficients=coefficients,
-            covariance=covariance / solution.dispersion,
+            covariance=covariance,
             dispersion=solution.dispersion,
             degrees_of_freedom=np.inf,
             status=status,
@@ -247,11 +249,14 @@ class GlmEngine(AbstractEngine):
             0
         ]
         eta = self._offset + raw[0] + np.hstack([self._always, columns]) @ raw[1:]
-        mean = link.mean(eta)
-        pull = link.slope(eta) / family.variance(mean, solution.dispersion)
         rate = self.response / np.maximum(self._trials, 1.0)
-        residual = np.nan_to_num(self._totals * (rate - mean) * pull)
-        weight = float(np.mean(np.nan_to_num(self._totals * link.slope(eta) * pull)))
+        with np.errstate(all="ignore"):
+            mean = link.mean(eta)
+            pull = link.slope(eta) / family.variance(mean, solution.dispersion)
+            score = self._totals * (rate - mean) * pull
+            weights = self._totals * link.slope(eta) * pull
+        residual = np.where(np.isfinite(score), score, 0.0)
+        weight = float(np.where(np.isfinite(weights), weights, 0.0).mean())
         scale = 1.0 / solution.dispersion if family.name in ("gamma", "gaussian") else 1.0
         strength = scale * float(residual @ residual) / max(weight, 1e-12)
         price = self._price(self.n_always + int(mask.sum()))

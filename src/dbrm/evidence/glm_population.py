@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dbrm._kernels.glm import (
 from dbrm._kernels.glm_dispersion import Constants, log_likelihood
 from dbrm._kernels.glm_linalg import cross_products
 from dbrm._kernels.glm_newton import GlmContext, GlmRows, GlmStart, linearise_at, new_work
+from dbrm._kernels.glm_rows import expect
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, Kernel
 from dbrm.evidence.design import Design, independent_columns
@@ -30,6 +31,8 @@ from dbrm.status import Status
 
 __all__ = ["AbstractGlmPopulation", "GlmPopulation", "Solution", "compile_population"]
 
+# Non-canonical links under which the kernels use the observed information.
+_CONCAVE = {"gamma": ("log",), "negative_binomial": ("log",)}
 # A column keeps less than this share of its length beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
 
@@ -74,7 +77,10 @@ class GlmPopulation(AbstractGlmPopulation):
         return int(self.design.flat.shape[0]) - int(self.context.rows.n_fixed)
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
-        values, statuses = evaluate_many_glm(self.context, np.ascontiguousarray(masks))
+        # A copy is always contiguous and writable: one compiled version is enough.
+        values, statuses = evaluate_many_glm(
+            self.context, np.array(masks, dtype=np.bool_, order="C")
+        )
         return values, statuses
 
     def kernel(self) -> Kernel:
@@ -91,6 +97,7 @@ class GlmPopulation(AbstractGlmPopulation):
         if status is Status.SEPARATED and firth:
             fit_firth(context, k, shape)
         linearise_at(rows, shape, work.eta, work)
+        expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
         chosen = work.chosen[:k]
         information = self.design.gram(work.weight)[np.ix_(chosen, chosen)]
         if rows.family in (0, 3):
@@ -121,7 +128,7 @@ def compile_population(
     rows = GlmRows(
         int(family.code),
         int(link.code if link.code is not None else -1),
-        link.name == family.canonical_link,
+        link.name == family.canonical_link or link.name in _CONCAVE.get(family.name, ()),
         np.nan if given is None else 1.0 / given,
         design.mean,
         design.total,
@@ -156,18 +163,24 @@ def _empty_context(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solve
         rows,
         start,
         design.unit_gram(),
-        design.gram(design.total),
         DEPENDENCE_TOLERANCE,
         prior.kind,
         prior.strict,
         prior.dispersion,
-        prior.table.arguments,
+        _compact(prior.table.arguments),
         design.scale,
         prior.shape,
         prior.rate,
         solver.max_iterations,
         isinstance(solver, PlainIRLS),
         new_work(n_columns, n_blocks, block),
+    )
+
+
+def _compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copies of all arrays: contiguous and writable, so that one compiled version is enough."""
+    return tuple(
+        np.array(a, order="C") if isinstance(a, np.ndarray) else float(a) for a in arguments
     )
 
 

@@ -88,10 +88,10 @@ class PythonPopulation(AbstractGlmPopulation):
         row = chosen.size - self.n_fixed
         if self.prior.kind == TABLE and self.prior.table.constant[row] == -np.inf:
             return -np.inf, Status.UNDEFINED
-        if not self._independent(chosen):
-            return -np.inf, Status.RANK_DEFICIENT
         if self.prior.kind == NORMAL_LOG_GAMMA:
             return self._integrate(chosen)
+        if self.prior.kind == TABLE and not self._independent(chosen):
+            return -np.inf, Status.RANK_DEFICIENT
         place, status = self._fit(chosen, self._penalty(chosen, self.prior.rate))
         if self.prior.kind == NORMAL:
             return self._score_normal(place, chosen, self.prior.rate), status
@@ -265,7 +265,7 @@ class PythonPopulation(AbstractGlmPopulation):
         top, step = log(max(shape, 1.0) / rate) + 5.0, 0.25
         place, status = self._fit(chosen, self._penalty(chosen, float(np.exp(top))))
         if chosen.size == 1:
-            return place.value + 0.5 * log(2 * pi) + self.prior.dispersion, status
+            return self._score_normal(place, chosen, 1.0), status
         terms: list[float] = []
         for node in range(600):
             psi = top - step * node
