@@ -42,7 +42,7 @@ _MEANINGS = {
     Status.CONSTANT: "the feature is constant on the training rows",
     Status.RANK_DEFICIENT: "the model's columns are linearly dependent",
     Status.PERFECT_FIT: "the model fits the training rows perfectly; the residual floor applies",
-    Status.SEPARATED: "the classes are separated: the likelihood has only a supremum, which is used",
+    Status.SEPARATED: "the classes are separated: the likelihood has no maximum, only a supremum",
     Status.NOT_CONVERGED: "Newton's method stopped before convergence",
     Status.UNDEFINED: "the coefficient prior is undefined for a model of this size",
 }
