@@ -28,7 +28,7 @@ from dbrm.evolution import (
     sweep_features,
 )
 from dbrm.features import resolve_transforms
-from dbrm.posterior import Posterior, RunRecord, merge_chains
+from dbrm.posterior import Posterior, RunRecord, diagnose, merge_chains
 from dbrm.priors import resolve_model_prior
 from dbrm.search import Mjmcmc, log_sum_exp
 from dbrm.settings import Settings
@@ -102,8 +102,11 @@ def fit(
         )
     merged = merge_chains(results, problem, chosen.merge)
     seconds = perf_counter() - started
-    record = _record(results, chosen, seconds, response_name=getattr(y, "name", None))
-    return Posterior(merged, problem, recipe, record)
+    record = _record(
+        results, chosen, seconds, algorithm=chosen.algorithm, response_name=getattr(y, "name", None)
+    )
+    diagnostics = diagnose(merged, [result.draws for result in results])
+    return Posterior(merged, problem, recipe, record, diagnostics)
 
 
 def log_evidence(
@@ -175,8 +178,11 @@ def enumerate_models(
     results = [run_enumeration(problem)]
     merged = merge_chains(results, problem)
     seconds = perf_counter() - started
-    record = _record(results, chosen, seconds, response_name=getattr(y, "name", None))
-    return Posterior(merged, problem, recipe, record)
+    record = _record(
+        results, chosen, seconds, algorithm="enumerate", response_name=getattr(y, "name", None)
+    )
+    diagnostics = diagnose(merged, [result.draws for result in results])
+    return Posterior(merged, problem, recipe, record, diagnostics)
 
 
 def _pose(
@@ -261,21 +267,33 @@ def _operators(operators: Operators | Mapping[str, float] | None) -> Operators:
 
 
 def _record(
-    results: list[ChainResult], chosen: Settings, seconds: float, *, response_name: Any
+    results: list[ChainResult],
+    chosen: Settings,
+    seconds: float,
+    *,
+    algorithm: str,
+    response_name: Any,
 ) -> RunRecord:
     status_counts: Counter[int] = Counter()
     rejections: Counter[str] = Counter()
+    proposed: Counter[str] = Counter()
+    accepted: Counter[str] = Counter()
     for result in results:
         status_counts.update(result.status_counts)
         rejections.update(result.rejections)
+        for name, (tried, passed) in result.moves.items():
+            proposed[name] += tried
+            accepted[name] += passed
     return RunRecord(
         response=str(response_name) if response_name else "y",
+        algorithm=algorithm,
         n_chains=len(results),
         n_evaluated=sum(result.n_evaluated for result in results),
         seconds=seconds,
         seed=chosen.random_state if isinstance(chosen.random_state, int) else None,
         status_counts=dict(status_counts),
         rejections=dict(rejections),
+        moves={name: (count, accepted[name]) for name, count in proposed.items()},
         chain_log_mass=tuple(
             log_sum_exp(result.models.log_evidence + result.models.log_prior) for result in results
         ),

@@ -14,7 +14,7 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from dbrm._typing import FloatArray
+from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
 from dbrm.evolution import ChainResult, Problem, Registry
 from dbrm.features import Feature, evaluate
@@ -32,7 +32,20 @@ REFINE_MOST = 300
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:
-    """One posterior over models, most probable first."""
+    """One posterior over models, most probable first.
+
+    Parameters
+    ----------
+    log_mass, log_lost
+        Log of the posterior mass of the models kept, and a bound on that of the others.
+    n_refined
+        Models whose evidence was recomputed from the rows.
+    visited
+        For each chain, the rows of `models` that it visited itself.
+    frequency
+        Share of the steps with each feature in the model, averaged over the chains;
+        none for algorithms that do not sample from the posterior.
+    """
 
     features: list[Feature]
     aliases: dict[int, list[Feature]]
@@ -41,6 +54,8 @@ class Merged:
     log_mass: float
     log_lost: float
     n_refined: int
+    visited: list[IntArray]
+    frequency: FloatArray | None
 
 
 def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "union") -> Merged:
@@ -50,7 +65,7 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
         raise InvalidSettingError(msg)
     peaks = [float(np.max(_log_posterior(result.models))) for result in results]
     registry = Registry(problem.table)
-    tables, cut, weights = [], [-np.inf], []
+    tables, cut, weights, numbers = [], [-np.inf], [], []
     for result, peak in zip(results, peaks, strict=True):
         log_posterior = _log_posterior(result.models)
         # In a plain average a chain that lags behind counts as much as the others.
@@ -59,31 +74,52 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
         cut.append(log_sum_exp(log_posterior[~inside]))
         cut.append(result.log_lost)
         kept = result.models.take(np.flatnonzero(inside))
-        tables.append(_renumber(kept, result, problem, registry))
+        numbers.append(_number(kept, result, problem, registry))
+        tables.append(_renumber(kept, numbers[-1], registry))
         mass = log_sum_exp(log_posterior) if how == "uniform" else 0.0
         weights.append(np.full(len(kept), -mass))
     stacked = ModelTable.concatenate(tables)
-    rows = unique_rows(stacked.keys)
-    models = stacked.take(rows)
+    models = stacked.take(unique_rows(stacked.keys))
+    rows = _positions(stacked, models)
     log_weight = np.zeros(len(models))
     if how != "union":
-        log_weight = _log_multiplicity(stacked, models, np.concatenate(weights))
+        log_weight = _log_multiplicity(rows, len(models), np.concatenate(weights))
     models = _with_prior(models, problem, registry)
     models, n_refined = _refine(models, problem, registry)
-    return _finish(models, log_weight, registry, float(np.logaddexp.reduce(cut)), n_refined)
+    weighted = _log_posterior(models) + log_weight
+    log_mass = log_sum_exp(weighted)
+    probability = np.exp(weighted - log_mass)
+    order = np.lexsort((models.keys[:, 1], models.keys[:, 0], -probability))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    used, members = np.unique(models.take(order).members, return_inverse=True)
+    return Merged(
+        features=[registry.features[number] for number in used],
+        aliases={
+            position: registry.aliases[int(number)]
+            for position, number in enumerate(used)
+            if int(number) in registry.aliases
+        },
+        models=_replace(models.take(order), members=members.astype(np.int32)),
+        probability=probability[order],
+        log_mass=log_mass,
+        log_lost=float(np.logaddexp.reduce(cut)),
+        n_refined=n_refined,
+        visited=np.split(rank[rows], np.cumsum([len(table) for table in tables])[:-1]),
+        frequency=_frequency(results, numbers, used),
+    )
 
 
 def _log_posterior(models: ModelTable) -> FloatArray:
     return models.log_evidence + models.log_prior
 
 
-def _renumber(
+def _number(
     models: ModelTable, result: ChainResult, problem: Problem, registry: Registry
-) -> ModelTable:
-    """Give the chain's features their numbers in the common registry."""
-    used = np.unique(models.members)
-    numbers = np.zeros(len(result.features), dtype=np.int32)
-    for number in used:
+) -> IntArray:
+    """For each feature of the chain its number in the common registry, -1 if it is not used."""
+    numbers = np.full(len(result.features), -1, dtype=np.int64)
+    for number in np.unique(models.members):
         feature = result.features[number]
         known = registry.known(feature)
         if known is None:
@@ -92,28 +128,42 @@ def _renumber(
         for alias in result.aliases.get(int(number), ()):
             registry.alias(known, alias)
         numbers[number] = known
-    members = numbers[models.members]
-    order = np.lexsort((members, models.owners))
-    members = members[order]
-    return ModelTable(
-        keys=model_keys(models.starts, members, registry.keys),
-        starts=models.starts,
-        members=members,
-        log_evidence=models.log_evidence,
-        log_prior=models.log_prior,
-        statuses=models.statuses,
-    )
+    return numbers
 
 
-def _log_multiplicity(
-    stacked: ModelTable, models: ModelTable, log_weights: FloatArray
-) -> FloatArray:
-    """Log of the summed chain weights of each unique model."""
+def _renumber(models: ModelTable, numbers: IntArray, registry: Registry) -> ModelTable:
+    """The chain's models in terms of the common numbers."""
+    members = numbers[models.members].astype(np.int32)
+    members = members[np.lexsort((members, models.owners))]
+    keys = model_keys(models.starts, members, registry.keys)
+    return _replace(models, keys=keys, members=members)
+
+
+def _positions(stacked: ModelTable, models: ModelTable) -> IntArray:
+    """For each stacked model the row of its only copy."""
     position = {key.tobytes(): row for row, key in enumerate(models.keys)}
-    rows = np.array([position[key.tobytes()] for key in stacked.keys], dtype=np.int64)
-    totals = np.full(len(models), -np.inf)
+    return np.array([position[key.tobytes()] for key in stacked.keys], dtype=np.int64)
+
+
+def _log_multiplicity(rows: IntArray, n_models: int, log_weights: FloatArray) -> FloatArray:
+    """Log of the summed chain weights of each unique model."""
+    totals = np.full(n_models, -np.inf)
     # Masses of chains may differ by thousands of nats: no common scale would do.
     np.logaddexp.at(totals, rows, log_weights)
+    return totals
+
+
+def _frequency(
+    results: list[ChainResult], numbers: list[IntArray], used: IntArray
+) -> FloatArray | None:
+    """Visit frequencies of the features, averaged over chains."""
+    totals = np.zeros(used.size)
+    for result, common in zip(results, numbers, strict=True):
+        if result.draws is None:
+            return None
+        chosen = np.flatnonzero(common[: result.draws.frequency.size] >= 0)
+        positions = np.searchsorted(used, common[chosen])
+        np.add.at(totals, positions, result.draws.frequency[chosen] / len(results))
     return totals
 
 
@@ -126,9 +176,7 @@ def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> Mod
     return _replace(models, log_prior=sums + prior.size_log_prior(sizes)[models.sizes])
 
 
-def _refine(
-    models: ModelTable, problem: Problem, registry: Registry
-) -> tuple[ModelTable, int]:
+def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[ModelTable, int]:
     """Recompute the evidence of the leading models from the rows, by the accurate route."""
     log_posterior = _log_posterior(models)
     order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
@@ -140,36 +188,6 @@ def _refine(
         chosen = np.searchsorted(wanted, models.features_of(row))
         log_evidence[row], statuses[row] = problem.engine.log_evidence(columns[:, chosen])
     return _replace(models, log_evidence=log_evidence, statuses=statuses), int(leading.size)
-
-
-def _finish(
-    models: ModelTable,
-    log_weight: FloatArray,
-    registry: Registry,
-    log_lost: float,
-    n_refined: int,
-) -> Merged:
-    weighted = _log_posterior(models) + log_weight
-    log_mass = log_sum_exp(weighted)
-    probability = np.exp(weighted - log_mass)
-    order = np.lexsort((models.keys[:, 1], models.keys[:, 0], -probability))
-    models, probability = models.take(order), probability[order]
-    features, aliases, models = _drop_unused(models, registry)
-    return Merged(features, aliases, models, probability, log_mass, log_lost, n_refined)
-
-
-def _drop_unused(
-    models: ModelTable, registry: Registry
-) -> tuple[list[Feature], dict[int, list[Feature]], ModelTable]:
-    """Keep only features that some model uses."""
-    used, members = np.unique(models.members, return_inverse=True)
-    features = [registry.features[number] for number in used]
-    aliases = {
-        position: registry.aliases[int(number)]
-        for position, number in enumerate(used)
-        if int(number) in registry.aliases
-    }
-    return features, aliases, _replace(models, members=members.astype(np.int32))
 
 
 def _replace(models: ModelTable, **changes: npt.NDArray[np.generic]) -> ModelTable:

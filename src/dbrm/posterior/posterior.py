@@ -12,6 +12,7 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evidence import ModelFit
 from dbrm.evolution import Problem, Registry
 from dbrm.features import Feature, covariate, evaluate, fit_knots, parse_feature
+from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
@@ -37,12 +38,14 @@ class RunRecord:
     """How the posterior came about."""
 
     response: str
+    algorithm: str
     n_chains: int
     n_evaluated: int
     seconds: float
     seed: int | None
     status_counts: dict[int, int]
     rejections: dict[str, int]
+    moves: dict[str, tuple[int, int]]
     chain_log_mass: tuple[float, ...]
 
 
@@ -54,8 +57,16 @@ class Posterior:
     tables, most probable first.
     """
 
-    def __init__(self, merged: Merged, problem: Problem, recipe: Recipe, record: RunRecord) -> None:
+    def __init__(
+        self,
+        merged: Merged,
+        problem: Problem,
+        recipe: Recipe,
+        record: RunRecord,
+        diagnostics: Diagnostics,
+    ) -> None:
         self._merged = merged
+        self.diagnostics = diagnostics
         self._problem = problem
         self.recipe = recipe
         self.record = record
@@ -70,20 +81,25 @@ class Posterior:
 
     @cached_property
     def features(self) -> "pd.DataFrame":
-        """Features with posterior inclusion probability, highest first."""
+        """Features with posterior inclusion probability, highest first.
+
+        For chains that sample from the posterior ``frequency`` is the share of their steps
+        with the feature in the model, the paper's second estimate (eq. map2).
+        """
         import pandas as pd
 
         order = np.argsort(-self._inclusion, kind="stable")
         chosen = [self._merged.features[j] for j in order]
-        return pd.DataFrame(
-            {
-                "feature": [str(feature) for feature in chosen],
-                "inclusion": self._inclusion[order],
-                "complexity": [feature.complexity for feature in chosen],
-                "depth": [feature.depth for feature in chosen],
-                "width": [feature.width for feature in chosen],
-            }
-        )
+        columns = {
+            "feature": [str(feature) for feature in chosen],
+            "inclusion": self._inclusion[order],
+            "complexity": [feature.complexity for feature in chosen],
+            "depth": [feature.depth for feature in chosen],
+            "width": [feature.width for feature in chosen],
+        }
+        if self._merged.frequency is not None:
+            columns["frequency"] = self._merged.frequency[order]
+        return pd.DataFrame(columns)
 
     @cached_property
     def models(self) -> "pd.DataFrame":

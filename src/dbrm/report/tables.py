@@ -63,6 +63,10 @@ def _notes(posterior: "Posterior") -> list[str]:
         f"{record.n_evaluated:,} model evaluations in {record.n_chains} chains, "
         f"{record.seconds:.1f} s; {len(posterior.models):,} models kept."
     ]
+    if record.algorithm != "enumerate":
+        notes.append(posterior.diagnostics.verdict())
+    for name, (tried, accepted) in record.moves.items():
+        notes.append(f"Moves '{name}': {tried:,} tried, {accepted / max(tried, 1):.1%} accepted.")
     if posterior.lost_mass > 1e-6:
         notes.append(f"Models not kept hold at most {posterior.lost_mass:.2g} of the probability.")
     for code, count in sorted(record.status_counts.items()):

@@ -1,0 +1,164 @@
+r"""Can the chains be trusted? Numbers that compare chains, and a verdict in plain words.
+
+* *Agreement*: each chain's own renormalised inclusion probabilities, compared per feature.
+* *Captured mass*: the share of all posterior mass found that each chain found by itself.
+* *Unexplored mass*: leaving one chain out, the share of the mass that the others missed,
+  averaged over chains. It estimates what one more chain would add.
+* *R-hat and effective sample size* of log posterior and model size (split chains), for
+  algorithms whose chains sample from the posterior.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import FloatArray, Matrix
+from dbrm.evolution import Draws
+from dbrm.posterior.merge import Merged
+from dbrm.search import log_sum_exp
+
+__all__ = ["Diagnostics", "diagnose", "effective_size", "split_rhat"]
+
+# Chains disagree on a feature if their inclusion probabilities differ by more than this.
+DISAGREEMENT = 0.2
+_ENOUGH_MASS, _GOOD_RHAT, _ENOUGH_DRAWS = 0.05, 1.05, 200
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
+    """How far the chains of a run agree.
+
+    Parameters
+    ----------
+    chain_inclusion
+        Chains by features: each chain's own inclusion probabilities.
+    captured
+        Share of the posterior mass found that each chain found.
+    unexplored
+        Estimated share of the mass not found yet; none from a single chain.
+    rhat, effective_draws
+        Of ``log_posterior`` and ``size``; empty where the chains do not sample from the
+        posterior.
+    disagreements
+        Positions of the features on which chains disagree.
+    """
+
+    chain_inclusion: Matrix
+    captured: FloatArray
+    unexplored: float | None
+    rhat: dict[str, float]
+    effective_draws: dict[str, float]
+    disagreements: list[int]
+
+    def verdict(self) -> str:
+        """One or two sentences for people."""
+        n_chains = len(self.captured)
+        if n_chains == 1:
+            return "One chain only: run several (n_chains) to see whether they agree."
+        complaints = []
+        if self.disagreements:
+            count = len(self.disagreements)
+            complaints.append(f"disagree on {count} feature{'s' if count > 1 else ''}")
+        if self.unexplored is not None and self.unexplored > _ENOUGH_MASS:
+            complaints.append(f"each miss about {self.unexplored:.0%} of the mass others find")
+        bad = [name for name, value in self.rhat.items() if not value < _GOOD_RHAT]
+        if bad:
+            complaints.append(f"have not mixed (R-hat of {', '.join(bad)})")
+        few = [name for name, value in self.effective_draws.items() if value < _ENOUGH_DRAWS]
+        if few and not bad:
+            complaints.append(f"have few effective draws of {', '.join(few)}")
+        if not complaints:
+            return f"The {n_chains} chains agree."
+        return f"The {n_chains} chains {' and '.join(complaints)}: run longer."
+
+
+def diagnose(merged: Merged, draws: list[Draws | None]) -> Diagnostics:
+    """Compare the chains behind a merged posterior."""
+    log_posterior = merged.models.log_evidence + merged.models.log_prior
+    log_mass = log_sum_exp(log_posterior)
+    share = np.exp(log_posterior - log_mass)
+    inclusion = np.array([_inclusion(merged, share, rows) for rows in merged.visited])
+    captured = np.array([share[rows].sum() for rows in merged.visited])
+    spread = inclusion.max(axis=0) - inclusion.min(axis=0)
+    rhat, effective = {}, {}
+    sampled = [draw for draw in draws if draw is not None]
+    if sampled and len(sampled) == len(draws):
+        for name in ("log_posterior", "size"):
+            values = [np.asarray(getattr(draw, name), dtype=np.float64) for draw in sampled]
+            rhat[name] = split_rhat(values)
+            effective[name] = effective_size(values)
+    return Diagnostics(
+        chain_inclusion=inclusion,
+        captured=captured,
+        unexplored=_unexplored(merged, share),
+        rhat=rhat,
+        effective_draws=effective,
+        disagreements=np.flatnonzero(spread > DISAGREEMENT).tolist(),
+    )
+
+
+def _inclusion(
+    merged: Merged, share: FloatArray, rows: "np.typing.NDArray[np.int64]"
+) -> FloatArray:
+    own = np.zeros(share.size)
+    own[rows] = share[rows]
+    weights = own[merged.models.owners] / max(own.sum(), np.finfo(float).tiny)
+    return np.bincount(merged.models.members, weights=weights, minlength=len(merged.features))
+
+
+def _unexplored(merged: Merged, share: FloatArray) -> float | None:
+    """Mass found by one chain alone, averaged over chains."""
+    if len(merged.visited) == 1:
+        return None
+    finders = np.zeros(share.size, dtype=np.int64)
+    for rows in merged.visited:
+        finders[rows] += 1
+    alone = [float(share[rows][finders[rows] == 1].sum()) for rows in merged.visited]
+    return float(np.mean(alone))
+
+
+def split_rhat(chains: list[FloatArray]) -> float:
+    r"""Potential scale reduction of Gelman et al. with every chain split in two.
+
+    .. math:: \hat R = \sqrt{\frac{(n-1)/n \cdot W + B/n}{W}}
+
+    One where all values are equal.
+    """
+    halves = _halves(chains)
+    if halves.shape[1] < 2:
+        return float("nan")
+    within = float(np.mean(np.var(halves, axis=1, ddof=1)))
+    n = halves.shape[1]
+    between = n * float(np.var(halves.mean(axis=1), ddof=1))
+    if within == 0.0:
+        return 1.0 if between == 0.0 else float("inf")
+    return float(np.sqrt(((n - 1) / n * within + between / n) / within))
+
+
+def effective_size(chains: list[FloatArray]) -> float:
+    """Effective number of independent draws, by Geyer's initial positive sequence."""
+    halves = _halves(chains)
+    n_chains, n = halves.shape
+    if n < 4:
+        return float("nan")
+    centred = halves - halves.mean(axis=1, keepdims=True)
+    padded = np.fft.rfft(centred, n=2 * n, axis=1)
+    covariance = np.fft.irfft(np.abs(padded) ** 2, axis=1)[:, :n].mean(axis=0) / n
+    within = covariance[0] * n / (n - 1)
+    total = within * (n - 1) / n + float(np.var(halves.mean(axis=1), ddof=1))
+    if total == 0.0:
+        return float(n_chains * n)
+    correlation = 1.0 - (within - covariance * n / (n - 1)) / total
+    correlation[0] = 1.0
+    pairs = correlation[: n - n % 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs < 0)
+    kept = pairs[: negative[0]] if negative.size else pairs
+    time = max(-1.0 + 2.0 * float(np.minimum.accumulate(kept).sum()), 1.0 / np.log10(n_chains * n))
+    return float(n_chains * n / time)
+
+
+def _halves(chains: list[FloatArray]) -> Matrix:
+    half = min(chain.size for chain in chains) // 2
+    return np.array([part for chain in chains for part in (chain[:half], chain[half : 2 * half])])
