@@ -145,7 +145,7 @@ def _profile_table(
     sizes: IntArray, shape: GaussianShape, penalty_per_parameter: float
 ) -> ScoreTable:
     r"""Maximised log likelihood less a penalty for :math:`p_+ + 1` parameters."""
-    base = -0.5 * shape.n * (log(2 * pi * shape.total / shape.n) + 1.0)
+    base = -0.5 * shape.n * (log(2 * pi) + log(shape.total / shape.n) + 1.0)
     constant = base - (sizes + 2.0).astype(np.float64) * penalty_per_parameter
     slope = np.full(sizes.size, -0.5 * shape.n)
     return closed_form_table(where_estimable(constant, sizes, shape.n), slope)
