@@ -57,8 +57,9 @@ GlmRows = namedtuple(
 GlmStart = namedtuple(
     "GlmStart", "beta eta value shape hessian gradient second_hessian second_right"
 )
-# unit_gram: cross products of the columns scaled to unit length, for the rank; strict: the information is needed at the maximum;
-# dispersion: what an unknown dispersion adds; scale: units of the raw columns.
+# unit_gram: cross products of the columns scaled to unit length, for the rank; strict:
+# information is needed at the maximum; dispersion: what an unknown one adds; scale: units
+# of the raw columns.
 GlmContext = namedtuple(
     "GlmContext",
     "rows start unit_gram tolerance prior strict dispersion table scale prior_shape "

@@ -87,7 +87,8 @@ class GlmPopulation(AbstractGlmPopulation):
         return Kernel(evaluate_glm, self.context)
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        context = self.context
+        # Evidence can stop near the maximum; coefficients want to be at it.
+        context = self.context._replace(strict=True)
         rows, work = context.rows, context.work
         k = choose(context, mask)
         set_penalty(context, k, _precision(context))

@@ -12,7 +12,10 @@ from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.solvers import PlainIRLS
 from dbrm.status import Status
 
-EPIGENETIC = ["base_dist", "CHG", "CG", "DT1", "DT2", "DT3", "DT4", "DT5", "DT6_20", "Mα", "Mγ", "Mδ", "eg3000", "eg10000"]
+EPIGENETIC = [
+    *("base_dist", "CHG", "CG", "DT1", "DT2", "DT3", "DT4", "DT5", "DT6_20"),
+    *("Mα", "Mγ", "Mδ", "eg3000", "eg10000"),
+]
 
 
 @pytest.fixture(scope="module")
