@@ -1,0 +1,173 @@
+"""Tests of `dbrm.search.mjmcmc`: chains against enumeration. The kernels have exact tests."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dbrm._kernels.bits import unpack_index
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence import GaussianEngine, Jeffreys
+from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc, PriorTerms, enumerate_population
+
+# One false alarm per million runs.
+ALARM = 1e-6
+SIZE = 6
+THIN = 40
+
+
+@pytest.fixture
+def population(rng):
+    """Weak signals: the posterior is spread over many models."""
+    columns = rng.normal(size=(40, SIZE))
+    columns[:, 1] += columns[:, 0]
+    response = 0.4 * columns[:, 0] + 0.3 * columns[:, 3] + rng.normal(size=40)
+    return GaussianEngine(response, Jeffreys()).prepare(columns)
+
+
+def terms(penalty=1.0, size=SIZE, max_size=None):
+    limit = size if max_size is None else max_size
+    sizes = np.where(np.arange(size + 1) <= limit, 0.0, -np.inf)
+    return PriorTerms(np.full(size, -penalty), sizes)
+
+
+def frequency_pvalue(settings, population, prior, rng):
+    """Chi-square of thinned visits against the exact posterior, top models and the rest.
+
+    Thinned so far that neighbours are nearly independent: every run restarts where the
+    last one stopped.
+    """
+    exact = enumerate_population(population, terms(), window=np.inf, max_kept=1 << SIZE)
+    log_posterior = exact.log_evidence + exact.log_prior
+    weights = np.exp(log_posterior - exact.log_mass)
+    mask = np.zeros(SIZE, dtype=np.bool_)
+    codes = []
+    for _ in range(3000):
+        mask = settings.explore(rng, population, prior, mask).last
+        codes.append(int(mask @ (1 << np.arange(SIZE))))
+    drawn = np.bincount(codes[20:], minlength=1 << SIZE)
+    order = np.argsort(-weights)[:12]
+    number = exact.masks[order] @ (1 << np.arange(SIZE))
+    expected = np.append(weights[order], 1 - weights[order].sum()) * drawn.sum()
+    observed = np.append(drawn[number], drawn.sum() - drawn[number].sum())
+    return chi2.sf(np.sum((observed - expected) ** 2 / expected), 12)
+
+
+def test_visits_follow_the_posterior(population, rng):
+    settings = Mjmcmc(n_steps=THIN, adapt=0.0)
+    assert frequency_pvalue(settings, population, terms(), rng) > ALARM
+
+
+def test_a_chain_with_another_target_is_caught(population, rng):
+    """Negative control: a prior that differs by half a nat per feature."""
+    settings = Mjmcmc(n_steps=THIN, adapt=0.0)
+    assert frequency_pvalue(settings, population, terms(penalty=0.5), rng) < ALARM
+
+
+def test_a_long_walk_sees_every_model_and_then_is_exact(population, rng):
+    """Renormalised over all models the estimate is the posterior itself."""
+    exact = enumerate_population(population, terms(), window=np.inf, max_kept=1 << SIZE)
+    found = Mjmcmc(n_steps=5000).explore(rng, population, terms(), np.zeros(SIZE, dtype=np.bool_))
+    assert found.n_evaluated == 1 << SIZE
+    assert found.log_mass == pytest.approx(exact.log_mass, abs=1e-10)
+    np.testing.assert_allclose(found.inclusion, exact.inclusion, atol=1e-10)
+
+
+def test_no_model_is_larger_than_allowed(rng):
+    columns = rng.normal(size=(60, 30))
+    population = GaussianEngine(columns.sum(axis=1), Jeffreys()).prepare(columns)
+    found = Mjmcmc(n_steps=3000, window=np.inf).explore(
+        rng, population, terms(0.1, 30, max_size=4), np.zeros(30, dtype=np.bool_)
+    )
+    assert found.masks.sum(axis=1).max() == 4
+    assert np.all(np.isfinite(found.log_evidence))
+    assert found.last.sum() <= 4
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 130])
+def test_masks_survive_packing(size, rng):
+    """Evidence kept beside a mask is that of the mask."""
+    columns = rng.normal(size=(200, size))
+    population = GaussianEngine(columns[:, -1] + rng.normal(size=200), Jeffreys()).prepare(columns)
+    found = Mjmcmc(n_steps=500).explore(
+        rng, population, terms(3.0, size), np.zeros(size, dtype=np.bool_)
+    )
+    again, _ = population.log_evidence(found.masks)
+    np.testing.assert_allclose(found.log_evidence, again)
+    np.testing.assert_allclose(found.log_prior, -3.0 * found.masks.sum(axis=1))
+
+
+def test_what_is_not_kept_is_booked_as_lost(population, rng):
+    settings = Mjmcmc(n_steps=5000, max_kept=3)
+    found = settings.explore(rng, population, terms(), np.zeros(SIZE, dtype=np.bool_))
+    assert len(found.masks) == 3
+    kept = np.logaddexp.reduce(found.log_evidence + found.log_prior)
+    assert np.logaddexp(kept, found.log_lost) == pytest.approx(found.log_mass, abs=1e-9)
+
+
+def test_the_same_generator_gives_the_same_walk(population):
+    walks = [
+        Mjmcmc(n_steps=400).explore(
+            np.random.default_rng(5), population, terms(), np.zeros(SIZE, dtype=np.bool_)
+        )
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(walks[0].masks, walks[1].masks)
+    np.testing.assert_array_equal(walks[0].walk.log_posterior, walks[1].walk.log_posterior)
+
+
+def test_a_python_likelihood_runs_through_the_same_loop(population, rng):
+    """The compiled engine, wrapped so that only its Python face shows."""
+
+    class Wrapped:
+        size, enumeration_limit = SIZE, 0
+
+        def kernel(self):
+            return self
+
+        @property
+        def context(self):
+            return self
+
+        def evaluate(self, mask):
+            values, statuses = population.log_evidence(mask[None, :])
+            return values[0], statuses[0]
+
+    start = np.zeros(SIZE, dtype=np.bool_)
+    settings = Mjmcmc(n_steps=300)
+    plain = settings.explore(np.random.default_rng(1), Wrapped(), terms(), start)
+    compiled = settings.explore(np.random.default_rng(1), population, terms(), start)
+    np.testing.assert_array_equal(plain.masks, compiled.masks)
+    np.testing.assert_allclose(plain.inclusion, compiled.inclusion)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_steps": 0}, "n_steps of at least 1; got n_steps=0"),
+        ({"max_change": 0}, "max_change of at least 1"),
+        ({"n_tries": 0}, "n_tries of at least 1"),
+        ({"rate": 0.0}, "rate strictly between 0 and 1"),
+        ({"rate": 1.0}, "rate strictly between 0 and 1"),
+        ({"epsilon": np.nan}, "epsilon strictly between 0 and 1"),
+        ({"adapt": 1.0}, r"adapt in \[0, 1\); got adapt=1.0"),
+        ({"jump_size": (4, 3)}, "jump_size"),
+        ({"cooling": 1.0}, "cooling > 1"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(options, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        Mjmcmc(**options)
+
+
+def test_kernels_that_never_change_the_size_are_refused():
+    only_swap = {name: float(name == "swap") for name in KERNEL_NAMES}
+    with pytest.raises(InvalidSettingError, match="besides swap"):
+        KernelMix(**only_swap)
+    with pytest.raises(InvalidSettingError, match="not negative"):
+        KernelMix(change=-1.0)
+
+
+def test_enumeration_and_walk_agree_on_masks_of_all_sizes(population):
+    """The bit order of enumeration is that of unpacked indices."""
+    exact = enumerate_population(population, terms(), window=np.inf, max_kept=1 << SIZE)
+    np.testing.assert_array_equal(exact.masks, unpack_index(np.arange(1 << SIZE), SIZE))
