@@ -1,5 +1,13 @@
 """Checks for authors of new parts; built-in parts pass the same ones."""
 
+from dbrm.testing.families import FamilyReport, LinkReport, check_family, check_link
 from dbrm.testing.priors import PriorReport, check_prior
 
-__all__ = ["PriorReport", "check_prior"]
+__all__ = [
+    "FamilyReport",
+    "LinkReport",
+    "PriorReport",
+    "check_family",
+    "check_link",
+    "check_prior",
+]

@@ -1,4 +1,4 @@
-"""Separation: the supremum of the likelihood, Firth's coefficients, and the proof by programming."""
+"""Separation: the supremum of the likelihood, Firth's coefficients, and a proof by programming."""
 
 import numpy as np
 import pytest
