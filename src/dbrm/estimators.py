@@ -34,6 +34,8 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
+        family: Any = "gaussian",
+        link: Any = None,
         prior: Any = None,
         penalty: Any = None,
         transforms: Any = None,
@@ -47,7 +49,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         n_populations: int = 60,
         algorithm: str = "gmjmcmc",
         n_init: int | None = None,
-        n_iter: int = 20_000,
+        n_iter: int | None = None,
         n_final: int | None = None,
         max_unique: int | None = None,
         time_budget: float | None = None,
@@ -57,10 +59,14 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         scale: str | None = None,
         missing: str = "error",
         preset: str | None = None,
+        uncertainty: str | None = None,
+        evidence: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
     ) -> None:
+        self.family = family
+        self.link = link
         self.prior = prior
         self.penalty = penalty
         self.transforms = transforms
@@ -84,6 +90,8 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.scale = scale
         self.missing = missing
         self.preset = preset
+        self.uncertainty = uncertainty
+        self.evidence = evidence
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress

@@ -1,11 +1,10 @@
-"""`dbrm.fit`: from a table to a posterior, in one call."""
+"""`dbrm.fit`, `dbrm.log_evidence`, `dbrm.enumerate_models`: the package in one call each."""
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -13,32 +12,20 @@ import numpy as np
 
 from dbrm._typing import TableLike
 from dbrm.chains import Progress, run_chains, seed_sequence
-from dbrm.data import Table, check_response, check_vector, check_weights, learn_recipe
-from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, UnknownNameError
-from dbrm.evidence import GaussianEngine, resolve_prior
-from dbrm.evolution import (
-    ChainResult,
-    Effort,
-    Filtration,
-    Grammar,
-    Operators,
-    Problem,
-    Stop,
-    run_enumeration,
-    sweep_features,
-)
-from dbrm.features import resolve_transforms
+from dbrm.data import learn_recipe
+from dbrm.errors import DBRMWarning, InvalidDataError
+from dbrm.evidence import build_engine, find_family, resolve_prior
+from dbrm.evolution import ChainResult, Problem, run_enumeration, sweep_features
+from dbrm.posing import observe, pose
 from dbrm.posterior import Posterior, RunRecord, diagnose, merge_chains
-from dbrm.priors import resolve_model_prior
-from dbrm.search import Mjmcmc, log_sum_exp
+from dbrm.search import log_sum_exp
 from dbrm.settings import Settings
 
 __all__ = ["enumerate_models", "fit", "log_evidence"]
 
-# Steps of the reversible samplers unless asked otherwise.
-_REVERSIBLE_STEPS = 1_000
-# Enumeration: most columns, models further than this from the best are left out, most kept.
-_MOST_COLUMNS = 25
+# Enumeration: most columns (exact, by Laplace); models further than this from the best are
+# left out; most kept.
+_MOST_COLUMNS = {True: 25, False: 16}
 _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 
@@ -49,6 +36,8 @@ def fit(
     *,
     sample_weight: Any = None,
     offset: Any = None,
+    trials: Any = None,
+    exposure: Any = None,
     **settings: Any,
 ) -> Posterior:
     """Search for readable nonlinear models of a response and weigh them.
@@ -63,6 +52,10 @@ def fit(
         Frequency weights; a weight of two is the row twice.
     offset
         Known part of the linear predictor.
+    trials
+        Numbers of trials of a binomial response.
+    exposure
+        Observation times or areas of counts.
     **settings
         See `dbrm.Settings`.
 
@@ -87,41 +80,76 @@ def fit(
     chosen = Settings.from_options(settings)
     started = perf_counter()
     recipe, table = learn_recipe(X, scale=chosen.scale, missing=chosen.missing)
-    response = check_response(y, table.n_rows)
-    problem = _pose(table, response, chosen, sample_weight=sample_weight, offset=offset)
-    problem = replace(problem, pool=tuple(sweep_features(problem, chosen.sweep)))
-    seed = seed_sequence(chosen.random_state)
+    observations = observe(
+        y,
+        table.n_rows,
+        sample_weight=sample_weight,
+        offset=offset,
+        trials=trials,
+        exposure=exposure,
+    )
+    problem = pose(table, observations, chosen)
+    run = _enumerate if chosen.algorithm == "enumerate" else _search
+    problem, results = run(problem, chosen)
+    merged = merge_chains(results, problem, chosen.merge)
+    diagnostics = diagnose(merged, [result.draws for result in results])
+    record = _record(results, chosen, getattr(y, "name", None), perf_counter() - started)
+    return Posterior(merged, problem, recipe, record, diagnostics)
+
+
+def _search(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
+    """Run the chains, after a look at all simple features."""
+    if chosen.algorithm != "mjmcmc":
+        problem = replace(problem, pool=tuple(sweep_features(problem, chosen.sweep)))
     with _progress_bar(chosen) as progress:
         results = run_chains(
             problem,
             chosen.n_chains,
-            seed,
+            seed_sequence(chosen.random_state),
             algorithm=chosen.algorithm,
             n_jobs=chosen.n_jobs,
             progress=progress,
         )
-    merged = merge_chains(results, problem, chosen.merge)
-    seconds = perf_counter() - started
-    record = _record(
-        results, chosen, seconds, algorithm=chosen.algorithm, response_name=getattr(y, "name", None)
-    )
-    diagnostics = diagnose(merged, [result.draws for result in results])
-    return Posterior(merged, problem, recipe, record, diagnostics)
+    return problem, results
+
+
+def _enumerate(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
+    """Visit all subsets of the covariates."""
+    n_columns = problem.table.n_columns - len(problem.always)
+    most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian"]
+    if n_columns > most:
+        msg = (
+            f"algorithm='enumerate' visits all subsets of the columns and takes at most {most} "
+            f"for this family; X has {n_columns}. Choose another algorithm to search instead."
+        )
+        raise InvalidDataError(msg)
+    effort = replace(problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS)
+    if chosen.max_model_size is None:
+        problem = replace(problem, max_model_size=n_columns)
+    problem = replace(problem, effort=effort)
+    with _enumeration_bar(chosen) as report:
+        return problem, [run_enumeration(problem, report)]
 
 
 def log_evidence(
     X: TableLike,
     y: Any,
     *,
-    prior: Any = None,
+    family: Any = "gaussian",
+    link: Any = None,
+    prior: Any = "jeffreys",
     sample_weight: Any = None,
     offset: Any = None,
+    trials: Any = None,
+    exposure: Any = None,
     **prior_options: Any,
 ) -> float:
     r"""Log evidence of the model with an intercept and exactly these columns.
 
     Parameters
     ----------
+    family, link
+        As for `fit`.
     prior, **prior_options
         The coefficient prior by name with its options, for example
         ``prior="jeffreys", constant="unit_information"``, or an object.
@@ -135,144 +163,35 @@ def log_evidence(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DBRMWarning)
         recipe, table = learn_recipe(X)
-    engine = GaussianEngine(
-        response=check_response(y, table.n_rows),
-        prior=resolve_prior("jeffreys" if prior is None else prior, **prior_options),
-        weights=None if sample_weight is None else check_weights(sample_weight, table.n_rows),
-        offset=None if offset is None else check_vector(offset, table.n_rows, name="offset"),
+    observations = observe(
+        y,
+        table.n_rows,
+        sample_weight=sample_weight,
+        offset=offset,
+        trials=trials,
+        exposure=exposure,
     )
+    resolved = resolve_prior(prior, **prior_options)
+    engine = build_engine(observations, resolved, family=family, link=link)
     return -np.inf if recipe.dropped else engine.log_evidence(table.values)[0]
 
 
 def enumerate_models(
-    X: TableLike,
-    y: Any,
-    *,
-    prior: Any = None,
-    penalty: Any = "uniform",
-    sample_weight: Any = None,
-    offset: Any = None,
-    **settings: Any,
+    X: TableLike, y: Any, *, penalty: Any = "uniform", **options: Any
 ) -> Posterior:
     """Exact posterior over all subsets of the columns, without feature engineering.
 
     Parameters
     ----------
-    prior, penalty, **settings
-        As for `fit`; the settings of the search have no meaning here.
+    penalty, **options
+        As for `fit`, with a uniform prior over models unless asked otherwise. The settings
+        of the search have no meaning here; ``progress=True`` shows a bar.
     """
-    started = perf_counter()
-    chosen = Settings.from_options({"prior": prior, "penalty": penalty, **settings})
-    recipe, table = learn_recipe(X, scale=chosen.scale, missing=chosen.missing)
-    if table.n_columns > _MOST_COLUMNS:
-        msg = (
-            f"enumerate_models visits all subsets of the columns and takes at most "
-            f"{_MOST_COLUMNS}; X has {table.n_columns}. Use dbrm.fit to search instead."
-        )
-        raise InvalidDataError(msg)
-    chosen = replace(chosen, population_size=max(table.n_columns, 1))
-    response = check_response(y, table.n_rows)
-    problem = _pose(table, response, chosen, sample_weight=sample_weight, offset=offset)
-    effort = replace(problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS)
-    problem = replace(problem, effort=effort)
-    results = [run_enumeration(problem)]
-    merged = merge_chains(results, problem)
-    seconds = perf_counter() - started
-    record = _record(
-        results, chosen, seconds, algorithm="enumerate", response_name=getattr(y, "name", None)
-    )
-    diagnostics = diagnose(merged, [result.draws for result in results])
-    return Posterior(merged, problem, recipe, record, diagnostics)
-
-
-def _pose(
-    table: Table, response: Any, chosen: Settings, *, sample_weight: Any, offset: Any
-) -> Problem:
-    """Put data, evidence, priors and rules together."""
-    weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
-    n = float(table.n_rows if weights is None else weights.sum())
-    chosen = chosen.resolved("gaussian", n)
-    # The preset has filled in what the user left open.
-    assert chosen.prior is not None
-    assert chosen.penalty is not None
-    assert chosen.transforms is not None
-    always = _check_always(chosen, table)
-    engine = GaussianEngine(
-        response=response,
-        prior=resolve_prior(chosen.prior),
-        weights=weights,
-        always=np.column_stack([table.column(name) for name in always]) if always else None,
-        offset=None if offset is None else check_vector(offset, table.n_rows, name="offset"),
-    )
-    if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
-        msg = (
-            f"There are too few rows: an intercept and {len(always)} always-in columns leave no "
-            f"room for an error in {n:g} observations. Every model would fit perfectly."
-        )
-        raise InvalidDataError(msg)
-    return Problem(
-        table=table,
-        engine=engine,
-        model_prior=resolve_model_prior(chosen.penalty, n=n, n_covariates=table.n_columns),
-        grammar=Grammar(
-            transforms=resolve_transforms(chosen.transforms),
-            operators=_operators(chosen.operators),
-            max_depth=chosen.max_depth,
-            max_complexity=chosen.max_complexity,
-            max_projection=chosen.max_projection,
-        ),
-        filtration=Filtration(),
-        effort=_effort(chosen),
-        max_model_size=(
-            chosen.population_size if chosen.max_model_size is None else chosen.max_model_size
-        ),
-        always=always,
-    )
-
-
-def _effort(chosen: Settings) -> Effort:
-    reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
-    n_final = chosen.n_final or (_REVERSIBLE_STEPS if reversible else chosen.n_iter)
-    return Effort(
-        population_size=chosen.population_size,
-        n_populations=chosen.n_populations,
-        mjmcmc=Mjmcmc(n_steps=chosen.n_iter),
-        n_init=chosen.n_init or chosen.n_iter,
-        n_final=n_final,
-        stop=Stop(seconds=chosen.time_budget or inf, unique_models=chosen.max_unique),
-    )
-
-
-def _check_always(chosen: Settings, table: Table) -> tuple[str, ...]:
-    always = (chosen.always,) if isinstance(chosen.always, str) else tuple(chosen.always)
-    for name in always:
-        if name not in table:
-            columns = ", ".join(table.names)
-            msg = f"always names {name!r}, which is not a column. Columns: {columns}."
-            raise UnknownNameError(msg)
-    return always
-
-
-def _operators(operators: Operators | Mapping[str, float] | None) -> Operators:
-    if isinstance(operators, Operators):
-        return operators
-    try:
-        return Operators(**(operators or {}))
-    except TypeError:
-        msg = (
-            "operators must map mutation, crossover, modification, projection to weights; "
-            f"got {operators!r}."
-        )
-        raise InvalidSettingError(msg) from None
+    return fit(X, y, penalty=penalty, algorithm="enumerate", **options)
 
 
 def _record(
-    results: list[ChainResult],
-    chosen: Settings,
-    seconds: float,
-    *,
-    algorithm: str,
-    response_name: Any,
+    results: list[ChainResult], chosen: Settings, response: Any, seconds: float
 ) -> RunRecord:
     status_counts: Counter[int] = Counter()
     rejections: Counter[str] = Counter()
@@ -285,8 +204,9 @@ def _record(
             proposed[name] += tried
             accepted[name] += passed
     return RunRecord(
-        response=str(response_name) if response_name else "y",
-        algorithm=algorithm,
+        response=str(response) if response else "y",
+        algorithm=chosen.algorithm,
+        uncertainty=chosen.uncertainty or ("laplace" if chosen.preset is None else "plugin"),
         n_chains=len(results),
         n_evaluated=sum(result.n_evaluated for result in results),
         seconds=seconds,
@@ -308,4 +228,15 @@ def _progress_bar(chosen: Settings) -> Iterator[Progress | None]:
     from dbrm.report import progress_bar
 
     with progress_bar(chosen.n_chains, chosen.n_populations) as update:
+        yield update
+
+
+@contextmanager
+def _enumeration_bar(chosen: Settings) -> Iterator[Callable[[int, int], None] | None]:
+    if not chosen.progress:
+        yield None
+        return
+    from dbrm.report import counting_bar
+
+    with counting_bar("models") as update:
         yield update

@@ -9,7 +9,14 @@ from math import log
 from typing import Any, Literal, Self, final
 
 from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.evidence import CoefficientPrior, Jeffreys, KnownVariance
+from dbrm.evidence import (
+    CoefficientPrior,
+    EvidenceFunction,
+    Family,
+    Jeffreys,
+    KnownVariance,
+    Link,
+)
 from dbrm.evolution import Operators
 from dbrm.features import Transform
 from dbrm.priors import Complexity, ModelPrior
@@ -26,6 +33,10 @@ class Settings:
 
     Parameters
     ----------
+    family, link
+        Distribution of the response and its link: gaussian, binomial, poisson, gamma,
+        negative_binomial or a `Family`; identity, logit, probit, cloglog, log, inverse or a
+        `Link`. ``None`` is the family's own link.
     prior
         Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
         `CoefficientPrior`.
@@ -49,11 +60,11 @@ class Settings:
         Features in play at a time, and how often they are renewed.
     algorithm
         ``"gmjmcmc"`` (default), ``"rgmjmcmc"`` and ``"pool-gibbs"`` (chains with the posterior as
-        stationary law), ``"mjmcmc"`` (the given columns only).
+        stationary law), ``"mjmcmc"`` and ``"enumerate"`` (the given columns only).
     n_init, n_iter, n_final
         Steps in the first, the middle and the last population where they are too large to
-        enumerate (:math:`N_{init}, N_{expl}, N_{final}`); `n_init` and `n_final` default to
-        `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
+        enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
+        Gaussian responses and 500 otherwise, the others to `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
     max_unique, time_budget
         End a chain early after so many different models, or the run after so many seconds.
     n_chains, merge
@@ -64,10 +75,19 @@ class Settings:
         ``None`` or ``"standard"``; ``"error"`` or ``"indicator"``.
     preset
         ``"paper_text"``, ``"paper_code"`` or ``None``.
+    uncertainty
+        How predictions of generalised linear models treat the coefficients:
+        ``"laplace"`` integrates over their posterior (default), ``"plugin"`` uses its mode
+        (default under the presets, as the paper did).
+    evidence
+        Your own function ``f(X, y) -> log evidence`` of a model's columns, in place of
+        family and prior; slower, and the same search.
     n_jobs, random_state, progress
         As in scikit-learn; `progress` shows a bar.
     """
 
+    family: str | Family = "gaussian"
+    link: str | Link | None = None
     prior: str | Mapping[str, Any] | CoefficientPrior | None = None
     penalty: str | float | ModelPrior | None = None
     transforms: str | Transform | Sequence[str | Transform] | None = None
@@ -79,9 +99,9 @@ class Settings:
     sweep: int = 4
     population_size: int = 15
     n_populations: int = 60
-    algorithm: Literal["gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc"] = "gmjmcmc"
+    algorithm: Literal["gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc", "enumerate"] = "gmjmcmc"
     n_init: int | None = None
-    n_iter: int = 20_000
+    n_iter: int | None = None
     n_final: int | None = None
     max_unique: int | None = None
     time_budget: float | None = None
@@ -91,26 +111,34 @@ class Settings:
     scale: Literal["standard"] | None = None
     missing: Literal["error", "indicator"] = "error"
     preset: Literal["paper_text", "paper_code"] | None = None
+    uncertainty: Literal["laplace", "plugin"] | None = None
+    evidence: EvidenceFunction | None = None
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("max_complexity", "population_size", "n_populations", "n_iter", "n_chains"):
+        for name in ("max_complexity", "population_size", "n_populations", "n_chains"):
             self._check_integer(name, least=1)
         self._check_integer("max_depth", least=0)
         self._check_integer("sweep", least=0)
         self._check_integer("max_projection", least=2)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)
-        for name in ("n_init", "n_final", "max_unique"):
+        for name in ("n_init", "n_iter", "n_final", "max_unique"):
             if getattr(self, name) is not None:
                 self._check_integer(name, least=1)
         if self.time_budget is not None and not self.time_budget > 0:
             msg = f"time_budget must be a positive number of seconds; got {self.time_budget!r}."
             raise InvalidSettingError(msg)
-        self._check_choice("algorithm", ("gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc"))
+        self._check_choice(
+            "algorithm", ("gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc", "enumerate")
+        )
         self._check_choice("merge", ("union", "mass", "uniform"))
+        self._check_choice("uncertainty", (None, "laplace", "plugin"))
+        if self.evidence is not None and not callable(self.evidence):
+            msg = f"evidence must be a function f(X, y) -> float; got {self.evidence!r}."
+            raise InvalidSettingError(msg)
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))
         self._check_choice("preset", (None, *_PRESETS))

@@ -9,16 +9,20 @@ is how a likelihood written in Python runs through the same loops.
 from numba.extending import overload
 
 from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian
+from dbrm._kernels.glm import evaluate_glm
+from dbrm._kernels.glm_newton import GlmContext
 
 __all__ = ["COMPILED_CONTEXTS", "evaluate"]
 
-COMPILED_CONTEXTS = (GaussianContext,)
+COMPILED_CONTEXTS = (GaussianContext, GlmContext)
 
 
 def evaluate(context, mask):
     """Log evidence and status of one mask."""
     if isinstance(context, GaussianContext):
         return evaluate_gaussian(context, mask)
+    if isinstance(context, GlmContext):
+        return evaluate_glm(context, mask)
     return context.evaluate(mask)
 
 
@@ -26,4 +30,6 @@ def evaluate(context, mask):
 def _evaluate(context, mask):  # noqa: ARG001
     if context.instance_class is GaussianContext:
         return lambda context, mask: evaluate_gaussian(context, mask)
+    if context.instance_class is GlmContext:
+        return lambda context, mask: evaluate_glm(context, mask)
     return None

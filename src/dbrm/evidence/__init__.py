@@ -10,7 +10,11 @@ from dbrm.evidence.coefficient_priors import (
     prior_names,
     resolve_prior,
 )
+from dbrm.evidence.engines import EvidenceFunction, FunctionEngine, Observations, build_engine
+from dbrm.evidence.families import Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
+from dbrm.evidence.glm import GlmEngine
+from dbrm.evidence.links import Link, find_link
 
 __all__ = [
     "AIC",
@@ -18,12 +22,21 @@ __all__ = [
     "AbstractEngine",
     "AbstractPrepared",
     "CoefficientPrior",
+    "EvidenceFunction",
+    "Family",
+    "FunctionEngine",
     "GaussianEngine",
+    "GlmEngine",
     "Jeffreys",
     "Kernel",
     "KnownVariance",
+    "Link",
     "ModelFit",
+    "Observations",
     "Screen",
+    "build_engine",
+    "find_family",
+    "find_link",
     "prior_names",
     "resolve_prior",
 ]

@@ -16,7 +16,11 @@ from dbrm._kernels.bits import unpack_index
 from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
 from dbrm.status import Status
 
-__all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit", "Screen"]
+__all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit", "Report", "Screen"]
+
+# Told how many of how many models are done.
+Report = Callable[[int, int], None]
+_CHUNK = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +90,23 @@ class AbstractPrepared(ABC):
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         """Log evidence and status of each mask (rows); ``-inf`` where there is none."""
 
-    def log_evidence_of_all(self, max_size: int) -> tuple[FloatArray, StatusArray]:
+    def log_evidence_of_all(
+        self, max_size: int, report: Report | None = None
+    ) -> tuple[FloatArray, StatusArray]:
         """Log evidence of all ``2**size`` masks; bit ``j`` of the index is column ``j``.
 
-        Masks larger than `max_size` get ``-inf`` without being evaluated.
+        Masks larger than `max_size` get ``-inf`` without being evaluated. `report` is told
+        how many of how many models are done.
         """
         masks = unpack_index(np.arange(1 << self.size), self.size)
         values = np.full(len(masks), -np.inf)
         statuses = np.zeros(len(masks), dtype=np.uint8)
-        allowed = masks.sum(axis=1) <= max_size
-        values[allowed], statuses[allowed] = self.log_evidence(masks[allowed])
+        allowed = np.flatnonzero(masks.sum(axis=1) <= max_size)
+        for start in range(0, allowed.size, _CHUNK):
+            chunk = allowed[start : start + _CHUNK]
+            values[chunk], statuses[chunk] = self.log_evidence(masks[chunk])
+            if report is not None:
+                report(min(start + _CHUNK, allowed.size), allowed.size)
         return values, statuses
 
     @abstractmethod
@@ -105,6 +116,9 @@ class AbstractPrepared(ABC):
 
 class AbstractEngine(ABC):
     """Log evidence of models for one response, family and coefficient prior."""
+
+    #: Whether `log_evidence` from the rows is more accurate than inside a population.
+    refines: bool = False
 
     @property
     @abstractmethod

@@ -19,7 +19,7 @@ from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian, evaluate_many
 from dbrm._kernels.screening import score_row
 from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Report, Screen
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
 from dbrm.evidence.score import ScoreTable
 from dbrm.status import Status
@@ -59,6 +59,7 @@ class GaussianEngine(AbstractEngine):
     weights: Column | None = None
     always: Matrix | None = None
     offset: Column | None = None
+    refines = True
 
     @property
     def n_rows(self) -> int:
@@ -265,7 +266,9 @@ class GaussianPopulation(AbstractPrepared):
         values, statuses = evaluate_many(self._context, np.ascontiguousarray(masks))
         return values, statuses
 
-    def log_evidence_of_all(self, max_size: int) -> tuple[FloatArray, StatusArray]:
+    def log_evidence_of_all(
+        self, max_size: int, report: Report | None = None  # noqa: ARG002
+    ) -> tuple[FloatArray, StatusArray]:
         fractions = residuals_of_all(
             self.gram, self.cross, self.left, max_size, DEPENDENCE_TOLERANCE
         )

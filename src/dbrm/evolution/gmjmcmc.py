@@ -97,8 +97,13 @@ def run_mjmcmc(
     return chain.result(Draws(found.walk.log_posterior, found.walk.size, frequency))
 
 
-def run_enumeration(problem: Problem) -> ChainResult:
-    """All subsets of the covariates, no engineering: the exact posterior."""
+def run_enumeration(
+    problem: Problem, report: Callable[[int, int], None] | None = None
+) -> ChainResult:
+    """All subsets of the covariates, no engineering: the exact posterior.
+
+    `report` is told how many of how many models are done, where that takes time.
+    """
     chain = Chain(problem)
     population = all_covariates(problem, chain.registry)
     found = enumerate_population(
@@ -106,6 +111,7 @@ def run_enumeration(problem: Problem) -> ChainResult:
         population.prior_terms(problem, chain.registry),
         window=problem.effort.window,
         max_kept=problem.effort.max_models,
+        report=report,
     )
     chain.record(found, population)
     return chain.result()

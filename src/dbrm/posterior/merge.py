@@ -178,6 +178,8 @@ def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> Mod
 
 def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[ModelTable, int]:
     """Recompute the evidence of the leading models from the rows, by the accurate route."""
+    if not problem.engine.refines:
+        return models, 0
     log_posterior = _log_posterior(models)
     order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
     leading = order[log_posterior[order] >= log_posterior[order[0]] - REFINE_WINDOW]

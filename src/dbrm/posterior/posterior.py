@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, Matrix, TableLike
-from dbrm.data import Recipe
+from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
+from dbrm.data import Recipe, check_vector
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import ModelFit
+from dbrm.evidence import FunctionEngine, GlmEngine, ModelFit, find_family, find_link
 from dbrm.evolution import Problem, Registry
 from dbrm.features import Feature, covariate, evaluate, fit_knots, parse_feature
 from dbrm.posterior.diagnostics import Diagnostics
+from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
@@ -39,6 +40,7 @@ class RunRecord:
 
     response: str
     algorithm: str
+    uncertainty: str
     n_chains: int
     n_evaluated: int
     seconds: float
@@ -210,11 +212,35 @@ class Posterior:
         enough = int(np.searchsorted(share, _SHARE)) + 1
         return np.arange(min(enough, _MOST_MODELS, len(self._merged.models)))
 
-    def predict(self, X: TableLike) -> Column:
-        """Posterior-averaged mean of the response for new rows."""
-        return np.concatenate([block.mean() for block in self._blocks(X)])
+    def predict(
+        self, X: TableLike, *, offset: Any = None, trials: Any = None, exposure: Any = None
+    ) -> Column:
+        """Posterior-averaged mean of the response for new rows.
 
-    def predict_quantiles(self, X: TableLike, q: float | FloatArray | list[float]) -> Matrix:
+        Parameters
+        ----------
+        offset, trials, exposure
+            Of the new rows; without them no offset, one trial, one unit of exposure.
+        """
+        extras = (offset, trials, exposure)
+        return np.concatenate([block.mean() for block in self._blocks(X, *extras)])
+
+    def predict_sd(
+        self, X: TableLike, *, offset: Any = None, trials: Any = None, exposure: Any = None
+    ) -> Column:
+        """Standard deviation of the predictive law."""
+        extras = (offset, trials, exposure)
+        return np.concatenate([block.standard_deviation() for block in self._blocks(X, *extras)])
+
+    def predict_quantiles(
+        self,
+        X: TableLike,
+        q: float | FloatArray | list[float],
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+    ) -> Matrix:
         """Quantiles of the predictive law; one column per level."""
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
@@ -222,25 +248,44 @@ class Posterior:
             raise InvalidSettingError(msg)
         blocks = [
             np.column_stack([block.quantile(float(level)) for level in levels])
-            for block in self._blocks(X)
+            for block in self._blocks(X, offset, trials, exposure)
         ]
         return np.concatenate(blocks)
 
-    def predict_interval(self, X: TableLike, level: float = 0.95) -> Matrix:
+    def predict_interval(
+        self,
+        X: TableLike,
+        level: float = 0.95,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+    ) -> Matrix:
         """Equal-tailed predictive interval; columns are lower and upper limits."""
         if not 0.0 < level < 1.0:
             msg = f"level must be strictly between 0 and 1; got level={level!r}."
             raise InvalidSettingError(msg)
-        return self.predict_quantiles(X, [0.5 - level / 2, 0.5 + level / 2])
+        ends = [0.5 - level / 2, 0.5 + level / 2]
+        return self.predict_quantiles(X, ends, offset=offset, trials=trials, exposure=exposure)
 
     def sample_predictive(
-        self, X: TableLike, draws: int = 1000, random_state: int | None = None
+        self,
+        X: TableLike,
+        draws: int = 1000,
+        random_state: int | None = None,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
     ) -> Matrix:
         """Draws from the predictive law; one row per draw, one column per row of `X`."""
         rng = np.random.default_rng(random_state)
-        return np.concatenate([block.sample(rng, draws) for block in self._blocks(X)], axis=1)
+        blocks = self._blocks(X, offset, trials, exposure)
+        return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
 
-    def _blocks(self, X: TableLike) -> list[StudentMixture]:
+    def _blocks(
+        self, X: TableLike, offset: Any, trials: Any, exposure: Any
+    ) -> list[StudentMixture | FamilyMixture]:
         table = self.recipe.apply(X)
         rows = self._averaged
         used = np.unique(np.concatenate([self._merged.models.features_of(row) for row in rows]))
@@ -249,22 +294,27 @@ class Posterior:
         always = np.column_stack(
             [np.ones(table.n_rows), *(table.column(name) for name in self._problem.always)]
         )
+        shift = _shift(table.n_rows, offset, exposure)
+        counts = None if trials is None else check_vector(trials, table.n_rows, name="trials")
         step = max(1, _BLOCK // rows.size)
-        return [
-            self._mixture(rows, used, always[start : start + step], columns[start : start + step])
-            for start in range(0, table.n_rows, step)
-        ]
+        blocks = []
+        for start in range(0, table.n_rows, step):
+            part = slice(start, start + step)
+            predictor = self._predictor(rows, used, always[part], columns[part], shift[part])
+            blocks.append(self._mixture(rows, predictor, None if counts is None else counts[part]))
+        return blocks
 
-    def _mixture(
+    def _predictor(
         self,
-        rows: "np.typing.NDArray[np.int64]",
-        used: "np.typing.NDArray[np.int64]",
+        rows: IntArray,
+        used: IntArray,
         always: Matrix,
         columns: Matrix,
-    ) -> StudentMixture:
+        shift: Column,
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Weight, location and variance (without dispersion) of eta: models by rows."""
         shape = (rows.size, len(always))
-        weights, locations, scales = np.zeros(shape), np.zeros(shape), np.ones(shape)
-        df = np.empty(rows.size)
+        weights, locations, leverages = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for position, row in enumerate(rows):
             chosen = np.searchsorted(used, self._merged.models.features_of(row))
             design = np.hstack([always, columns[:, chosen]])
@@ -273,11 +323,32 @@ class Posterior:
             design = np.where(defined[:, None], design, 0.0)
             leverage = np.einsum("ni,ij,nj->n", design, fit.covariance, design)
             weights[position] = self._merged.probability[row] * defined
-            locations[position] = design @ fit.coefficients
-            scales[position] = np.sqrt(fit.dispersion * (1.0 + np.maximum(leverage, 0.0)))
-            df[position] = fit.degrees_of_freedom
+            locations[position] = design @ fit.coefficients + shift
+            leverages[position] = np.maximum(leverage, 0.0)
         totals = weights.sum(axis=0)
-        weights /= np.where(totals > 0, totals, np.nan)
+        return weights / np.where(totals > 0, totals, np.nan), locations, leverages
+
+    def _mixture(
+        self, rows: IntArray, predictor: tuple[Matrix, Matrix, Matrix], trials: Column | None
+    ) -> StudentMixture | FamilyMixture:
+        weights, locations, leverages = predictor
+        fits = [self._fit(int(row)) for row in rows]
+        dispersions = np.array([fit.dispersion for fit in fits])
+        engine = self._problem.engine
+        engine = engine.base if isinstance(engine, FunctionEngine) else engine
+        if isinstance(engine, GlmEngine):
+            return FamilyMixture(
+                family=find_family(engine.family),
+                link=find_link(engine.link or find_family(engine.family).default_link),
+                weights=weights,
+                locations=locations,
+                scales=np.sqrt(dispersions[:, None] * leverages),
+                dispersions=dispersions,
+                trials=trials,
+                integrate=self.record.uncertainty == "laplace",
+            )
+        scales = np.sqrt(dispersions[:, None] * (1.0 + leverages))
+        df = np.array([fit.degrees_of_freedom for fit in fits])
         return StudentMixture(weights, locations, scales, df)
 
     @property
@@ -296,3 +367,13 @@ class Posterior:
     def __repr__(self) -> str:
         best = self.best_model
         return f"<Posterior: {len(self._merged.models)} models; best {best.formula}>"
+
+
+def _shift(n_rows: int, offset: Any, exposure: Any) -> Column:
+    """Known part of the linear predictor of new rows."""
+    shift = np.zeros(n_rows)
+    if offset is not None:
+        shift = shift + check_vector(offset, n_rows, name="offset")
+    if exposure is not None:
+        shift = shift + np.log(check_vector(exposure, n_rows, name="exposure"))
+    return shift

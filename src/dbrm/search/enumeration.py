@@ -7,7 +7,7 @@ import numpy as np
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import inclusion_of_all, prior_of_all
 from dbrm._typing import FloatArray
-from dbrm.search.exploration import Exploration, Population, PriorTerms, log_sum_exp
+from dbrm.search.exploration import Exploration, Population, PriorTerms, Report, log_sum_exp
 
 __all__ = ["enumerate_population"]
 
@@ -19,6 +19,7 @@ def enumerate_population(
     window: float,
     max_kept: int,
     rng: np.random.Generator | None = None,
+    report: Report | None = None,
 ) -> Exploration:
     """Evaluate every mask of a population.
 
@@ -31,8 +32,10 @@ def enumerate_population(
         At most this many models are kept, the best ones.
     rng
         If given, ``last`` is an exact draw from the posterior, otherwise the best mask.
+    report
+        Told how many of how many models are done, where that takes time.
     """
-    log_evidence, statuses = population.log_evidence_of_all(terms.max_size)
+    log_evidence, statuses = population.log_evidence_of_all(terms.max_size, report)
     log_prior = prior_of_all(terms.feature, terms.size)
     log_posterior = log_evidence + log_prior
     log_mass, inclusion = inclusion_of_all(log_posterior, population.size)

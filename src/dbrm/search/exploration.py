@@ -4,6 +4,7 @@ The search sees masks and numbers. What the features are, and how their evidence
 comes about, is not its business.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 
@@ -11,7 +12,10 @@ import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
 
-__all__ = ["Exploration", "Population", "PriorTerms", "Walk", "log_sum_exp"]
+__all__ = ["Exploration", "Population", "PriorTerms", "Report", "Walk", "log_sum_exp"]
+
+# Told how many of how many models are done.
+Report = Callable[[int, int], None]
 
 
 class Population(Protocol):
@@ -26,7 +30,9 @@ class Population(Protocol):
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         """Log evidence and status of each row of `masks`."""
 
-    def log_evidence_of_all(self, max_size: int) -> tuple[FloatArray, StatusArray]:
+    def log_evidence_of_all(
+        self, max_size: int, report: Report | None = None
+    ) -> tuple[FloatArray, StatusArray]:
         """Log evidence and status of all subsets; bit ``j`` of the index is column ``j``."""
 
     def kernel(self) -> Any:
