@@ -1,0 +1,54 @@
+"""A small problem to evolve on."""
+
+import numpy as np
+import pytest
+
+from dbrm.data import Table
+from dbrm.evidence import GaussianEngine, Jeffreys
+from dbrm.evolution import Effort, Filtration, Grammar, Operators, Problem
+from dbrm.features import resolve_transforms
+from dbrm.priors import Complexity
+
+
+@pytest.fixture
+def pose():
+    """Return a function that puts a problem together, with everything replaceable."""
+
+    def pose(
+        values,
+        response,
+        *,
+        names=None,
+        transforms=("tanh",),
+        operators=None,
+        max_depth=5,
+        max_complexity=10,
+        population_size=6,
+        n_populations=5,
+        filtration=None,
+        penalty=1.0,
+        always=(),
+        pool=(),
+        max_model_size=6,
+    ):
+        names = tuple(f"x{j + 1}" for j in range(values.shape[1])) if names is None else names
+        table = Table(names, values)
+        fixed = np.column_stack([table.column(name) for name in always]) if always else None
+        return Problem(
+            table=table,
+            engine=GaussianEngine(np.asarray(response, dtype=float), Jeffreys(), always=fixed),
+            model_prior=Complexity(penalty),
+            grammar=Grammar(
+                resolve_transforms(list(transforms)),
+                operators=Operators() if operators is None else operators,
+                max_depth=max_depth,
+                max_complexity=max_complexity,
+            ),
+            filtration=Filtration() if filtration is None else filtration,
+            effort=Effort(population_size=population_size, n_populations=n_populations),
+            max_model_size=max_model_size,
+            always=tuple(always),
+            pool=tuple(pool),
+        )
+
+    return pose

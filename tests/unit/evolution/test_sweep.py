@@ -1,0 +1,141 @@
+"""Tests of `dbrm.evolution.sweep`: every simple feature, once."""
+
+import numpy as np
+import pytest
+
+import dbrm
+from dbrm.evolution import simple_features, sweep, sweep_features
+from dbrm.evolution.registry import same_up_to_affine
+from dbrm.evolution.sweep import _level_sizes
+from dbrm.features import covariate, modify, multiply, resolve_transforms
+
+
+def brute_force(names, transforms, most):
+    """All canonical features by closing the operators, complexity by complexity."""
+    levels = [[], [covariate(name) for name in names]]
+    for complexity in range(2, most + 1):
+        made = [modify(g, f) for g in transforms for f in levels[complexity - 1]]
+        for left in range(1, complexity):
+            made += [multiply(f, h) for f in levels[left] for h in levels[complexity - left]]
+        levels.append(list({f.key: f for f in made if f.complexity == complexity}.values()))
+    return levels[1:]
+
+
+@pytest.mark.parametrize(
+    ("n_covariates", "transforms"), [(1, ["tanh"]), (2, []), (3, ["sin", "tanh"])]
+)
+def test_the_sweep_lists_every_canonical_feature_once(rng, pose, n_covariates, transforms):
+    problem = pose(rng.normal(size=(20, n_covariates)), rng.normal(size=20), transforms=transforms)
+    features, columns = simple_features(problem, 4)
+    expected = brute_force(problem.table.names, resolve_transforms(transforms), 4)
+    sizes = [len(level) for level in expected]
+    assert _level_sizes(n_covariates, len(transforms), 4) == sizes
+    assert len(features) == sum(sizes)
+    assert {f.key for f in features} == {f.key for level in expected for f in level}
+    for feature, column in zip(features, columns.T, strict=True):
+        np.testing.assert_allclose(column, feature.evaluate(problem.table), rtol=1e-12, atol=1e-300)
+
+
+def test_the_count_of_the_paper_s_planets():
+    """Ten covariates, five functions, no projections: 17,575 features up to complexity four."""
+    sizes = _level_sizes(10, 5, 4)
+    assert sizes == [10, 105, 1245, 16215]
+    assert sum(sizes) == 17_575
+
+
+@pytest.mark.parametrize("n_covariates", [0, 1, 4])
+def test_counting_needs_no_functions(n_covariates):
+    """Without functions only monomials are left."""
+    from math import comb
+
+    sizes = _level_sizes(n_covariates, 0, 4)
+    assert sizes == [comb(n_covariates + c - 1, c) if n_covariates else 0 for c in (1, 2, 3, 4)]
+
+
+def planted(rng, n=150):
+    values = rng.lognormal(sigma=0.5, size=(n, 5))
+    return values, 1.0 + values[:, 0] ** 2 * values[:, 3] + 0.1 * rng.normal(size=n)
+
+
+def test_a_planted_law_comes_first(rng, pose):
+    values, response = planted(rng)
+    pool = sweep_features(pose(values, response, transforms=("tanh", "sin"), penalty=10.0), 4)
+    assert str(pool[0]) == "x1*x1*x4"
+
+
+def test_a_second_law_is_found_beside_the_first(rng, pose):
+    """It correlates little with the response itself, but much with what the first leaves."""
+    values, response = planted(rng)
+    response = response + 0.3 * np.sin(values[:, 1] * values[:, 2])
+    pool = sweep_features(pose(values, response, transforms=("tanh", "sin"), penalty=10.0), 4)
+    assert "sin(x2*x3)" in {str(feature) for feature in pool}
+
+
+def test_the_pool_is_without_copies_and_within_limits(rng, pose):
+    values, response = planted(rng)
+    problem = pose(values, response, transforms=("troot", "tanh"), max_depth=2, max_complexity=3)
+    pool = sweep_features(problem, 4)
+    assert all(feature.depth <= 2 and feature.complexity <= 3 for feature in pool)
+    columns = [feature.evaluate(problem.table) for feature in pool]
+    for j, column in enumerate(columns):
+        assert not any(same_up_to_affine(column, other) for other in columns[:j])
+
+
+def test_the_sweep_is_not_random(rng, pose):
+    values, response = planted(rng)
+    pools = [sweep_features(pose(values, response), 3) for _ in range(2)]
+    assert pools[0] == pools[1]
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_nothing_is_swept_when_not_asked(rng, pose, most):
+    values, response = planted(rng)
+    assert sweep_features(pose(values, response), most) == []
+
+
+def test_the_work_is_bounded(rng, pose, monkeypatch):
+    """With less room the complexity is lowered, then rows are thinned out."""
+    values, response = planted(rng, n=2000)
+    monkeypatch.setattr(sweep, "_MOST_CELLS", 100_000)
+    seen = []
+    build = sweep._build_levels
+
+    def spy(problem, names, rows, most):
+        seen.append((rows.size, most))
+        return build(problem, names, rows, most)
+
+    monkeypatch.setattr(sweep, "_build_levels", spy)
+    pool = sweep_features(pose(values, response, transforms=("tanh", "sin")), 4)
+    ((n_rows, most),) = seen
+    assert n_rows * sum(_level_sizes(5, 2, most)) <= 100_000
+    assert n_rows >= 250
+    assert most == 3
+    assert str(pool[0]) == "x1*x1*x4"
+
+
+def test_many_covariates_are_thinned_to_the_strongest(rng, pose, monkeypatch):
+    monkeypatch.setattr(sweep, "_MOST_COVARIATES", 5)
+    values = rng.normal(size=(100, 12))
+    problem = pose(values, values[:, 9] * 3 + values[:, 4] + 0.1 * rng.normal(size=100))
+    pool = sweep_features(problem, 2)
+    used = {name for feature in pool for name in feature.covariates}
+    assert {"x10", "x5"} <= used
+    assert len(used) <= 5
+
+
+@pytest.mark.parametrize(
+    "transforms", [["step[q0.5]", "tanh"], ["power[-0.5]", "log_abs"], ["exp", "cube"], ["not"]]
+)
+def test_awkward_functions_make_no_noise(rng, pose, transforms):
+    """Undefined, overflowing and constant columns are passed over in silence."""
+    values = -np.abs(rng.normal(size=(60, 3))) * 300.0
+    values[0, 0] = 0.0
+    pool = sweep_features(pose(values, rng.normal(size=60), transforms=transforms), 4)
+    for feature in pool:
+        assert np.all(np.isfinite(feature.evaluate({f"x{j + 1}": values[:, j] for j in range(3)})))
+
+
+def test_no_transforms_no_rows_to_spare(rng, pose):
+    values = rng.normal(size=(4, 3))
+    pool = sweep_features(pose(values, rng.normal(size=4), transforms=()), 3)
+    assert all(isinstance(feature, dbrm.Feature) for feature in pool)
