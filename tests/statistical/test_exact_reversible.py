@@ -19,9 +19,7 @@ MODELS = [
     for size in range(MAX_SIZE + 1)
     for model in combinations(range(N_FEATURES), size)
 ]
-WINDOWS = [
-    window for size in (3, 4) for window in combinations(range(N_FEATURES), size)
-]
+WINDOWS = [window for size in (3, 4) for window in combinations(range(N_FEATURES), size)]
 
 
 class SmallSpace:
@@ -102,7 +100,7 @@ def mutant(module, original, planted):
     text = inspect.getsource(module)
     assert text.count(original) == 1, "the planted line must be found exactly once"
     broken = ModuleType("mutant")
-    exec(compile(text.replace(original, planted), "mutant", "exec"), vars(broken))  # noqa: S102
+    exec(compile(text.replace(original, planted), "mutant", "exec"), vars(broken))
     return broken
 
 
@@ -144,7 +142,7 @@ class TablePopulation:
     def size(self):
         return len(self._window)
 
-    def log_evidence_of_all(self, max_size):
+    def log_evidence_of_all(self, max_size, report=None):
         values = np.full(1 << self.size, -np.inf)
         for index in range(values.size):
             inside = [f for j, f in enumerate(self._window) if index >> j & 1]
