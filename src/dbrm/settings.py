@@ -64,7 +64,8 @@ class Settings:
     n_init, n_iter, n_final
         Steps in the first, the middle and the last population where they are too large to
         enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
-        Gaussian responses and 500 otherwise, the others to `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
+        Gaussian responses and 500 otherwise, the others to `n_iter`. For the reversible
+        samplers `n_final` counts their steps (default 1,000).
     max_unique, time_budget
         End a chain early after so many different models, or the run after so many seconds.
     n_chains, merge
@@ -136,8 +137,9 @@ class Settings:
         )
         self._check_choice("merge", ("union", "mass", "uniform"))
         self._check_choice("uncertainty", (None, "laplace", "plugin"))
-        if self.evidence is not None and not callable(self.evidence):
-            msg = f"evidence must be a function f(X, y) -> float; got {self.evidence!r}."
+        evidence: Any = self.evidence
+        if evidence is not None and not callable(evidence):
+            msg = f"evidence must be a function f(X, y) -> float; got {evidence!r}."
             raise InvalidSettingError(msg)
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))

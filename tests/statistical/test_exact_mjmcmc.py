@@ -50,7 +50,8 @@ class Case:
 
     @property
     def masks(self):
-        return ((np.arange(len(self.log_evidence))[:, None] >> np.arange(self.feature.size)) & 1) > 0
+        subsets = np.arange(len(self.log_evidence))[:, None]
+        return (subsets >> np.arange(self.feature.size)) & 1 > 0
 
     @property
     def probability(self):
@@ -113,9 +114,7 @@ KERNELS = [
         for optimiser in ("greedy", "annealing", "local")
         for delayed in (True, False)
     ),
-    pytest.param(
-        Mjmcmc(**JUMP, kernels=KernelMix(0.3, 0.2, 0.2, 0.2, 0.1)), id="mixture"
-    ),
+    pytest.param(Mjmcmc(**JUMP, kernels=KernelMix(0.3, 0.2, 0.2, 0.2, 0.1)), id="mixture"),
 ]
 
 
@@ -145,7 +144,7 @@ def mutant(original, planted):
     assert text.count(original) == 1, "the planted line must be found exactly once"
     text = text.replace(original, planted).replace("@nb.njit(cache=True, nogil=True)", "")
     module = ModuleType("mutant")
-    exec(compile(text, "mutant", "exec"), vars(module))  # noqa: S102
+    exec(compile(text, "mutant", "exec"), vars(module))
     return module
 
 

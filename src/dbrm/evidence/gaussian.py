@@ -117,8 +117,8 @@ class GaussianEngine(AbstractEngine):
             largest = np.max(np.abs(self.response)) / unit
             floor = max(SMALLEST_FRACTION, _EPSILON**2 * n * largest**2 / total)
             scaled = np.float64(total) * unit * unit
-        scaled = float(min(max(scaled, np.finfo(float).tiny), np.finfo(float).max))
-        return GaussianShape(n=n, total=scaled, floor=float(min(floor, 1.0)))
+        bounded = float(min(max(scaled, np.finfo(float).tiny), np.finfo(float).max))
+        return GaussianShape(n=n, total=bounded, floor=float(min(floor, 1.0)))
 
     def _table(self, most: int) -> ScoreTable:
         sizes = np.arange(self.n_always, self.n_always + most + 1)
@@ -128,7 +128,7 @@ class GaussianEngine(AbstractEngine):
         """Columns about their means, in weighted rows, scaled by a power of two (exactly)."""
         block = np.array(columns, dtype=np.float64, order="F")
         _, exponents = np.frexp(np.max(np.abs(block), axis=0, initial=0.0))
-        block = np.ldexp(block, -exponents)
+        block = np.asarray(np.ldexp(block, -exponents), dtype=np.float64)
         weights = np.ones(self.n_rows) if self.weights is None else self.weights
         block -= weights @ block / weights.sum()
         if self._root is not None:
@@ -267,7 +267,9 @@ class GaussianPopulation(AbstractPrepared):
         return values, statuses
 
     def log_evidence_of_all(
-        self, max_size: int, report: Report | None = None  # noqa: ARG002
+        self,
+        max_size: int,
+        report: Report | None = None,  # noqa: ARG002
     ) -> tuple[FloatArray, StatusArray]:
         fractions = residuals_of_all(
             self.gram, self.cross, self.left, max_size, DEPENDENCE_TOLERANCE

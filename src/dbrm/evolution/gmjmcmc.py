@@ -92,9 +92,11 @@ def run_mjmcmc(
     chain.record(found, population)
     if report is not None:
         report(chain.glimpse(1, 1))
+    walk = found.walk
+    assert walk is not None
     frequency = np.zeros(len(chain.registry))
-    frequency[population.numbers] = found.walk.frequency
-    return chain.result(Draws(found.walk.log_posterior, found.walk.size, frequency))
+    frequency[population.numbers] = walk.frequency
+    return chain.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))
 
 
 def run_enumeration(

@@ -6,7 +6,7 @@ strategy 1. Operators draw and build; whether a feature may enter a population i
 decided elsewhere.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -38,26 +38,26 @@ class Parents:
         Probability of drawing a parent uniformly from the covariates instead.
     """
 
-    population: list[Feature]
+    population: Sequence[Feature]
     weights: FloatArray
-    covariates: list[Feature]
+    covariates: Sequence[Feature]
     pool: tuple[Feature, ...] = ()
     outside: float = 0.2
 
     def draw(self, rng: np.random.Generator) -> Feature:
         """One parent."""
         if not self.population or rng.random() < self.outside:
-            return self.covariates[rng.integers(len(self.covariates))]
+            return self.covariates[int(rng.integers(len(self.covariates)))]
         cumulative = np.cumsum(self.weights)
         return self.population[int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))]
 
     def newcomer(self, rng: np.random.Generator) -> Feature:
         """A covariate or, half of the time, a feature of the pool, better ones more often."""
         if self.pool and rng.random() < 0.5:
-            # Rank r with probability proportional to 1 / r, by inversion of the logarithm.
-            rank = int(len(self.pool) ** rng.random()) - 1
+            # Rank r with probability proportional to log(1 + 1 / r), by inversion.
+            rank = int((len(self.pool) + 1) ** rng.random()) - 1
             return self.pool[min(rank, len(self.pool) - 1)]
-        return self.covariates[rng.integers(len(self.covariates))]
+        return self.covariates[int(rng.integers(len(self.covariates)))]
 
 
 def create(

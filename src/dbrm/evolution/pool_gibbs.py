@@ -104,6 +104,7 @@ class _Sampler:
         else:
             start = np.array([position in model for position in window], dtype=np.bool_)
             found = effort.mjmcmc.explore(rng, prepared, target, start)
+            assert found.walk is not None
             inclusion = found.walk.frequency
         # The books hold the posterior itself, without the factor for the window.
         found = replace(found, log_prior=terms.of(found.masks))

@@ -70,4 +70,5 @@ def _inclusion(chain: Chain) -> FloatArray:
     log_posterior = models.log_evidence + models.log_prior
     mass = np.exp(log_posterior - log_posterior.max())
     mass /= mass.sum()
-    return np.bincount(models.members, weights=mass[models.owners], minlength=len(chain.registry))
+    totals = np.bincount(models.members, mass[models.owners], len(chain.registry))
+    return totals.astype(np.float64)

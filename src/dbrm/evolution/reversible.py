@@ -7,7 +7,8 @@ way back grows :math:`\mathcal S \sim q_S(\cdot|M')`, *without regard to* :math:
 optimises to :math:`M_k`; if :math:`M \not\subset \mathcal S` the proposal is rejected. Then
 
 .. math:: a = \frac{p(M'|y)}{p(M|y)}
-    \Bigl(\frac{\rho}{1-\rho}\Bigr)^{d(M, M_k) - d(M', M'_k)} (1-\rho)^{|\mathcal S| - |\mathcal S'|} .
+    \Bigl(\frac{\rho}{1-\rho}\Bigr)^{d(M, M_k) - d(M', M'_k)}
+    (1-\rho)^{|\mathcal S| - |\mathcal S'|} .
 
 The posterior ratio is tried first (delayed acceptance). The paper's theorem omits
 :math:`1-\rho` and conditions the backward population on what it should generate; with

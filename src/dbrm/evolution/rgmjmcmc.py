@@ -145,7 +145,7 @@ class _FeatureSpace:
         start = np.array([number in model for number in population], dtype=np.bool_)
         found = self._problem.effort.mjmcmc.climb(rng, prepared, terms, start)
         self._chain.record(found, Population(np.array(population, dtype=np.int32), columns))
-        return frozenset(int(population[j]) for j in np.flatnonzero(found.last))
+        return frozenset(int(population[j]) for j in np.flatnonzero(found.last).tolist())
 
     def log_posterior(self, model: Model) -> float:
         """Exact log posterior, from the rows."""

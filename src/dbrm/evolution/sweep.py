@@ -10,7 +10,7 @@ decides where chains look first.
 
 from dataclasses import dataclass
 from math import comb
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +140,8 @@ def _next_level(grammar: Grammar, levels: list[_Level], complexity: int, offset:
     columns, made = [], []
     children = starts[complexity - 2] + np.arange(below.made.shape[0])
     for number, transform in enumerate(grammar.transforms):
-        knots = None
+        # One knot per column; broadcasting does the rest.
+        knots: Any = None
         if transform.quantile is not None:
             knots = np.nanquantile(below.columns, transform.quantile, axis=0)
         columns.append(transform(below.columns, knots))
@@ -255,7 +256,7 @@ class _Ranking:
 def _standardise(columns: Matrix) -> Matrix:
     """Centred columns of unit length; NaN where a column is not finite or constant."""
     with np.errstate(all="ignore"):
-        scaled = columns / np.max(np.abs(columns), axis=0)
+        scaled: Matrix = columns / np.max(np.abs(columns), axis=0)
         scaled -= scaled.mean(axis=0)
         length = np.sqrt(np.einsum("nk,nk->k", scaled, scaled))
         scaled /= np.where(length > 1e-9 * np.sqrt(len(columns)), length, np.nan)

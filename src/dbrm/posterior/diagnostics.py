@@ -105,7 +105,8 @@ def _inclusion(
     own = np.zeros(share.size)
     own[rows] = share[rows]
     weights = own[merged.models.owners] / max(own.sum(), np.finfo(float).tiny)
-    return np.bincount(merged.models.members, weights=weights, minlength=len(merged.features))
+    members = merged.models.members
+    return np.bincount(members, weights, len(merged.features)).astype(np.float64)
 
 
 def _unexplored(merged: Merged, share: FloatArray) -> float | None:

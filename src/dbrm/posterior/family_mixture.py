@@ -4,7 +4,8 @@ Within a model the linear predictor of a new row is about normal,
 :math:`\eta \sim N(x'\hat\beta, x'Cx)`. Integrals over it use Gauss-Hermite nodes
 :math:`z_q` with weights :math:`\omega_q`:
 
-.. math:: p(y^*|y) = \sum_M p(M|y) \sum_q \omega_q\, f\bigl(y^* \mid h^{-1}(x'\hat\beta + s z_q)\bigr).
+.. math::
+    p(y^*|y) = \sum_M p(M|y) \sum_q \omega_q\, f\bigl(y^* \mid h^{-1}(x'\hat\beta + s z_q)\bigr).
 
 The plug-in version, the paper's (Sec. 4.1), has the single node :math:`z = 0`; it is
 over-confident in the tails.

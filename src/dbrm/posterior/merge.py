@@ -106,7 +106,7 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
         log_lost=float(np.logaddexp.reduce(cut)),
         n_refined=n_refined,
         visited=np.split(rank[rows], np.cumsum([len(table) for table in tables])[:-1]),
-        frequency=_frequency(results, numbers, used),
+        frequency=_frequency(results, numbers, used.astype(np.int64)),
     )
 
 
