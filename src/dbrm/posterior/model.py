@@ -9,7 +9,7 @@ import scipy.stats
 
 from dbrm._typing import Column
 from dbrm.evidence import ModelFit
-from dbrm.features import Feature
+from dbrm.features import Feature, evaluate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,14 +73,11 @@ class FittedModel:
 
     def to_callable(self) -> Callable[[Any], Column]:
         """A plain function of a table (mapping or data frame) to the linear predictor."""
-        intercept, *slopes = self.fit.coefficients.tolist()
+        intercept, slopes = float(self.fit.coefficients[0]), self.fit.coefficients[1:]
         terms = self.terms
 
         def predict(table: Any) -> Column:
-            total: Any = intercept
-            for slope, term in zip(slopes, terms, strict=True):
-                total = total + slope * term.evaluate(table)
-            return np.asarray(total, dtype=np.float64)
+            return np.asarray(intercept + evaluate(terms, table)[0] @ slopes)
 
         return predict
 

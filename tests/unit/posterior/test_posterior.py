@@ -1,0 +1,377 @@
+"""Tests of `dbrm.posterior.posterior` and `model`: what users read off a run."""
+
+import pickle
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+import dbrm
+from dbrm.errors import DBRMError, InvalidSettingError
+
+
+@pytest.fixture(scope="module")
+def data():
+    draw = np.random.default_rng(7)
+    table = pd.DataFrame(draw.uniform(0.5, 3.0, size=(60, 4)), columns=["a", "b", "c", "d"])
+    response = 1.0 + 2.0 * table["a"] + 0.4 * table["b"] + 0.5 * draw.normal(size=60)
+    return table, response.rename("yield")
+
+
+@pytest.fixture(scope="module")
+def exact(data):
+    """All sixteen models of four covariates."""
+    return dbrm.enumerate_models(*data)
+
+
+@pytest.fixture(scope="module")
+def evolved(data):
+    table, _ = data
+    draw = np.random.default_rng(8)
+    response = 3.0 * np.sin(table["a"] * table["b"]) + table["c"] + 0.1 * draw.normal(size=60)
+    return dbrm.fit(
+        table,
+        response,
+        transforms=["sin", "troot"],
+        n_chains=2,
+        n_populations=12,
+        random_state=3,
+    )
+
+
+# ----------------------------------------------------------------------------- tables
+
+
+def test_tables_have_the_promised_columns_sorted(exact, evolved):
+    for posterior in (exact, evolved):
+        assert list(posterior.features.columns[:5]) == [
+            "feature",
+            "inclusion",
+            "complexity",
+            "depth",
+            "width",
+        ]
+        assert list(posterior.models.columns[:5]) == [
+            "features",
+            "size",
+            "log_evidence",
+            "log_prior",
+            "probability",
+        ]
+        assert posterior.features["inclusion"].is_monotonic_decreasing
+        assert posterior.models["probability"].is_monotonic_decreasing
+        assert posterior.models["probability"].sum() == pytest.approx(1.0)
+        assert posterior.features["inclusion"].between(0, 1).all()
+
+
+def test_the_exact_posterior_is_that_of_the_formula(data, exact):
+    """Sixteen models by statsmodels and formula (J)."""
+    table, response = data
+    n = len(response)
+    log_posterior = {}
+    for code in range(16):
+        names = [name for j, name in enumerate("abcd") if code >> j & 1]
+        fitted = sm.OLS(response, sm.add_constant(table[names])).fit()
+        value = 0.5 * (len(names) + 1) * np.log(2 * np.pi) - 0.5 * n * np.log(fitted.ssr)
+        log_posterior[frozenset(names)] = value
+    peak = max(log_posterior.values())
+    total = sum(np.exp(value - peak) for value in log_posterior.values())
+    for row in exact.models.itertuples():
+        expected = np.exp(log_posterior[frozenset(row.features)] - peak) / total
+        assert row.probability == pytest.approx(expected, rel=1e-8)
+    for name in "abcd":
+        expected = sum(np.exp(v - peak) for k, v in log_posterior.items() if name in k) / total
+        assert exact.inclusion(name) == pytest.approx(expected, rel=1e-8)
+
+
+def test_inclusion_adds_up_over_models(evolved):
+    for row in evolved.features.head(10).itertuples():
+        inside = evolved.models["features"].map(lambda names, f=row.feature: f in names)
+        expected = evolved.models.loc[inside, "probability"].sum()
+        assert row.inclusion == pytest.approx(expected, abs=1e-12)
+        assert evolved.inclusion(row.feature) == pytest.approx(row.inclusion)
+        assert dbrm.parse_feature(row.feature).complexity == row.complexity
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["sin(a*b)", "sin(b*a)", "sin(troot(a*a*a)*b)", "sin(troot(a*b*a*b*a*b))", " sin( a * b ) "],
+)
+def test_any_equivalent_spelling_has_the_same_inclusion(evolved, spelling):
+    assert evolved.inclusion("sin(a*b)") > 0.9
+    assert evolved.inclusion(spelling) == evolved.inclusion("sin(a*b)")
+    assert evolved.inclusion(dbrm.parse_feature(spelling)) == evolved.inclusion("sin(a*b)")
+
+
+def test_asking_changes_nothing(evolved):
+    before = evolved.features.copy()
+    evolved.inclusion("sin(a*b*c*d)")
+    evolved.inclusion("troot(a*a*a)")
+    pd.testing.assert_frame_equal(evolved.features, before)
+    assert evolved.inclusion("sin(a*b*c*d)") == 0.0
+
+
+def test_an_unknown_column_is_an_error_not_zero(evolved):
+    with pytest.raises(DBRMError, match="q"):
+        evolved.inclusion("sin(q)")
+
+
+def test_covariates_that_are_always_in_have_inclusion_one(data):
+    posterior = dbrm.enumerate_models(*data, always=["c"])
+    assert posterior.inclusion("c") == 1.0
+    assert "c" not in set(posterior.features["feature"])
+    assert "c" in posterior.best_model.features
+
+
+def test_a_knot_at_a_quantile_can_be_asked_for(data):
+    table, _ = data
+    response = (table["a"] > table["a"].median()) + 0.01 * np.sin(np.arange(60))
+    posterior = dbrm.fit(
+        table, response, transforms=["step[q0.5]"], n_chains=1, n_populations=5, random_state=1
+    )
+    assert posterior.inclusion("step[q0.5](a)") > 0.5
+
+
+# ------------------------------------------------------------------------- predictions
+
+
+def test_predictions_average_over_models(data, exact):
+    """By hand: every model's least squares, weighted with its probability."""
+    table, response = data
+    new = table.iloc[:7] + 0.3
+    expected = np.zeros(7)
+    for row in exact.models.itertuples():
+        names = list(row.features)
+        fitted = sm.OLS(response, sm.add_constant(table[names])).fit()
+        design = sm.add_constant(new[names], has_constant="add")
+        expected += row.probability * np.asarray(fitted.predict(design))
+    np.testing.assert_allclose(exact.predict(new), expected, rtol=2e-4)
+
+
+def test_quantiles_of_a_single_model_are_those_of_the_t(data):
+    """One column that must be in: t with n degrees of freedom (METHODS A8)."""
+    table, response = data
+    posterior = dbrm.enumerate_models(table[["a"]], response, always=["a"])
+    fitted = sm.OLS(response, sm.add_constant(table[["a"]])).fit()
+    new = table[["a"]].iloc[:5] + 0.3
+    design = np.asarray(sm.add_constant(new, has_constant="add"))
+    inverse = np.asarray(fitted.normalized_cov_params)
+    leverage = np.einsum("ni,ij,nj->n", design, inverse, design)
+    scale = np.sqrt(fitted.ssr / 60 * (1 + leverage))
+    for level in (0.05, 0.5, 0.99):
+        expected = stats.t.ppf(level, 60, fitted.predict(design), scale)
+        np.testing.assert_allclose(posterior.predict_quantiles(new, level)[:, 0], expected)
+    interval = posterior.predict_interval(new, level=0.9)
+    np.testing.assert_allclose(interval, posterior.predict_quantiles(new, [0.05, 0.95]))
+
+
+def test_draws_have_the_moments_of_the_prediction(data, exact):
+    """One false alarm per million runs: five standard errors of mean and quantiles."""
+    new = data[0].iloc[:4]
+    draws = exact.sample_predictive(new, draws=4000, random_state=5)
+    assert draws.shape == (4000, 4)
+    error = 5 * draws.std(axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(draws.mean(axis=0) - exact.predict(new)) < error)
+    below = (draws < exact.predict_quantiles(new, 0.2)[:, 0]).mean(axis=0)
+    assert np.all(np.abs(below - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 4000))
+    again = exact.sample_predictive(new, draws=4000, random_state=5)
+    np.testing.assert_array_equal(draws, again)
+
+
+def coverage(shrink, rng, runs=500, level=0.9):
+    """Share of new responses inside the interval, one per data set."""
+    inside = 0
+    for _ in range(runs):
+        x = rng.normal(size=(101, 2))
+        y = 1.0 + x[:, 0] + rng.normal(size=101)
+        posterior = dbrm.enumerate_models(x[:100], y[:100])
+        low, high = posterior.predict_interval(x[100:], level=level)[0]
+        middle, half = 0.5 * (low + high), 0.5 * shrink * (high - low)
+        inside += abs(y[100] - middle) <= half
+    return inside / runs
+
+
+def test_intervals_cover_as_often_as_they_say(rng):
+    """Binomial band of 4.9 standard errors: one false alarm per million runs."""
+    assert abs(coverage(1.0, rng) - 0.9) < 4.9 * np.sqrt(0.9 * 0.1 / 500)
+
+
+def test_intervals_that_are_too_short_are_caught(rng):
+    """Negative control: a third shorter."""
+    assert abs(coverage(0.66, rng) - 0.9) > 4.9 * np.sqrt(0.9 * 0.1 / 500)
+
+
+def test_rows_where_a_feature_is_undefined_use_the_other_models(rng):
+    x = rng.uniform(1.0, 3.0, size=(50, 2))
+    y = np.log(x[:, 0]) + 0.3 * rng.normal(size=50)
+    posterior = dbrm.fit(
+        x,
+        y,
+        transforms=["log_abs"],
+        penalty=0.1,
+        max_complexity=2,
+        n_chains=1,
+        n_populations=4,
+        random_state=1,
+    )
+    share = posterior.inclusion("log_abs(x1)")
+    assert 0.05 < share < 0.999
+    new = np.array([[2.0, 2.0], [0.0, 2.0]])
+    predicted = posterior.predict(new)
+    assert np.all(np.isfinite(predicted))
+    assert np.all(np.isfinite(posterior.predict_interval(new)))
+    # The same by hand, from the models that do not take the logarithm of x1.
+    total = mean = 0.0
+    for row in posterior.models.itertuples():
+        features = [dbrm.parse_feature(text) for text in row.features]
+        if any("log_abs(x1)" in text for text in row.features):
+            continue
+        columns = np.column_stack(
+            [np.ones(50), *(f.evaluate({"x1": x[:, 0], "x2": x[:, 1]}) for f in features)]
+        )
+        beta = np.linalg.lstsq(columns, y)[0]
+        at = [1.0, *(f.evaluate({"x1": [0.0], "x2": [2.0]})[0] for f in features)]
+        mean += row.probability * (beta @ at)
+        total += row.probability
+    # Predictions leave out the last ten-thousandth of the mass, which weighs more here.
+    assert predicted[1] == pytest.approx(mean / total, rel=5e-3)
+
+
+def test_a_row_where_no_model_is_defined_is_not_a_number(rng):
+    x = rng.uniform(1.0, 3.0, size=(60, 1))
+    y = 5 * np.log(x[:, 0]) + 1e-6 * rng.normal(size=60)
+    posterior = dbrm.fit(
+        x, y, transforms=["log_abs"], max_complexity=2, n_chains=1, n_populations=3, random_state=1
+    )
+    assert posterior.inclusion("log_abs(x1)") == pytest.approx(1.0)
+    new = np.array([[0.0], [2.0]])
+    for found in (posterior.predict(new), posterior.predict_interval(new)[:, 0]):
+        assert np.isnan(found[0])
+        assert np.isfinite(found[1])
+    assert np.isnan(posterior.sample_predictive(new, 3, 1)[:, 0]).all()
+
+
+@pytest.mark.parametrize("q", [0.0, 1.0, -0.1, [0.5, 2.0], [[0.5]], np.nan])
+def test_levels_outside_the_unit_interval_are_refused(data, exact, q):
+    with pytest.raises(InvalidSettingError, match="q must hold levels strictly between 0 and 1"):
+        exact.predict_quantiles(data[0], q)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95])
+def test_an_impossible_level_is_refused(data, exact, level):
+    with pytest.raises(InvalidSettingError, match="level must be strictly between 0 and 1"):
+        exact.predict_interval(data[0], level=level)
+
+
+def test_an_offset_is_added_to_predictions(data, rng):
+    table, response = data
+    shift = rng.normal(size=60)
+    posterior = dbrm.enumerate_models(table, response + shift, offset=shift)
+    plain = dbrm.enumerate_models(table, response)
+    np.testing.assert_allclose(posterior.predict(table), plain.predict(table), rtol=1e-6)
+    np.testing.assert_allclose(
+        posterior.predict(table, offset=shift), plain.predict(table) + shift, rtol=1e-6
+    )
+
+
+def test_blocks_do_not_matter(data, exact, monkeypatch):
+    from dbrm.posterior import posterior as module
+
+    whole = exact.predict_interval(data[0])
+    monkeypatch.setattr(module, "_BLOCK", 40)
+    np.testing.assert_array_equal(exact.predict_interval(data[0]), whole)
+
+
+# ------------------------------------------------------------------------- single models
+
+
+def test_the_best_model_predicts_alike_in_every_form(data, evolved):
+    table, _ = data
+    best = evolved.best_model
+    by_hand = best.fit.coefficients[0] + sum(
+        slope * dbrm.parse_feature(text).evaluate(table)
+        for slope, text in zip(best.fit.coefficients[1:], best.features, strict=True)
+    )
+    np.testing.assert_allclose(best.to_callable()(table), by_hand, rtol=1e-10)
+    sympy = pytest.importorskip("sympy")
+    expression = best.to_sympy()
+    symbols = sorted(expression.free_symbols, key=str)
+    function = sympy.lambdify(symbols, expression, "numpy")
+    values = function(*(table[str(symbol)].to_numpy() for symbol in symbols))
+    np.testing.assert_allclose(values, by_hand, rtol=1e-10)
+    assert r"\sin" in best.to_latex()
+    assert best.probability == evolved.models["probability"].iloc[0]
+    assert set(best.features) == set(evolved.models["features"].iloc[0])
+
+
+def test_the_posterior_s_prediction_is_close_to_a_sure_best_model(data, evolved):
+    table, _ = data
+    if evolved.best_model.probability > 0.9:
+        gap = evolved.predict(table) - evolved.best_model.to_callable()(table)
+        assert np.abs(gap).max() < 0.1
+
+
+def test_coefficients_come_with_intervals(data):
+    table, response = data
+    model = dbrm.enumerate_models(table, response, always=list("abcd")).best_model
+    fitted = sm.OLS(response, sm.add_constant(table)).fit()
+    frame = model.coefficients(level=0.9)
+    assert list(frame["term"]) == ["(intercept)", "a", "b", "c", "d"]
+    np.testing.assert_allclose(frame["estimate"], fitted.params, rtol=1e-8)
+    spread = np.sqrt(np.diag(fitted.normalized_cov_params) * fitted.ssr / 60)
+    half = stats.t.ppf(0.95, 60) * spread
+    np.testing.assert_allclose(frame["upper"] - frame["estimate"], half, rtol=1e-8)
+    assert model.formula.startswith("yield = ")
+
+
+def test_the_median_probability_model_has_all_features_above_one_half(exact, evolved):
+    for posterior in (exact, evolved):
+        chosen = posterior.features.query("inclusion > 0.5")["feature"]
+        assert set(posterior.median_probability_model.features) == set(chosen)
+
+
+def test_a_median_probability_model_that_was_never_visited_is_fitted(data, exact):
+    """Three features of inclusion 0.6 whose triple is in no model."""
+    table, response = data
+    merged = exact._merged
+    rows = [row for row in range(len(merged.models)) if merged.models.sizes[row] < 3]
+    other = copy(exact)
+    other.__dict__.pop("median_probability_model", None)
+    other._inclusion = np.array([0.6, 0.6, 0.6, 0.1])
+    other._merged = replace(
+        merged, models=merged.models.take(np.array(rows)), probability=merged.probability[rows]
+    )
+    model = other.median_probability_model
+    assert model.probability == 0.0
+    assert len(model.features) == 3
+    design = sm.add_constant(table[list(model.features)])
+    np.testing.assert_allclose(model.fit.coefficients, sm.OLS(response, design).fit().params)
+
+
+def test_the_null_model_can_be_exported(rng):
+    x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+    posterior = dbrm.enumerate_models(x, y, penalty=30.0)
+    best = posterior.best_model
+    assert best.features == ()
+    assert best.formula == f"y = {y.mean():.6g}"
+    np.testing.assert_allclose(
+        best.to_callable()({"x1": x[:, 0], "x2": x[:, 1]}), np.full(50, y.mean())
+    )
+    assert float(best.to_sympy()) == pytest.approx(y.mean())
+    np.testing.assert_allclose(posterior.predict(x), y.mean(), atol=1e-6)
+
+
+def test_a_posterior_survives_pickling(data, evolved):
+    again = pickle.loads(pickle.dumps(evolved))  # noqa: S301 (our own)
+    np.testing.assert_array_equal(again.predict(data[0]), evolved.predict(data[0]))
+    pd.testing.assert_frame_equal(again.models, evolved.models)
+
+
+def test_text_for_people(evolved):
+    assert "sin(a*b)" in evolved.summary()
+    assert repr(evolved).startswith("<Posterior")
+    assert 0.0 <= evolved.lost_mass < 0.01
