@@ -215,7 +215,7 @@ def _integrate_precision(context, k):
         log_term = _score_normal(context, k, likelihood, half)
         if slopes == 0:
             return log_term, worst
-        if not log_term > -np.inf:
+        if not abs(log_term) < np.inf:
             return -np.inf, DEPENDENT
         log_term += context.prior_shape * (np.log(context.prior_rate) + psi)
         log_term -= lgamma(context.prior_shape) + context.prior_rate * np.exp(psi)
@@ -253,7 +253,9 @@ def evaluate_glm(context, mask):
         status = PERFECT_FIT
     if context.prior == NORMAL:
         score = _score_normal(context, k, likelihood, half)
-        return score, status if score > -np.inf else DEPENDENT
+        if not abs(score) < np.inf:
+            return -np.inf, DEPENDENT
+        return score, status
     information = 0.0
     wald = 0.0
     if context.strict:
@@ -261,8 +263,10 @@ def evaluate_glm(context, mask):
             # Infinite coefficients carry no information; Firth's are finite.
             fit_firth(context, k, shape)
         information, wald = _wald(context, k, shape)
-    score = glm_score_one(likelihood, information, wald, row, *context.table)
-    return score + context.dispersion, status
+    score = glm_score_one(likelihood, information, wald, row, *context.table) + context.dispersion
+    if not abs(score) < np.inf:
+        return -np.inf, UNDEFINED
+    return score, status
 
 
 @nb.njit(cache=True, nogil=True)

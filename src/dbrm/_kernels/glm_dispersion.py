@@ -80,7 +80,9 @@ def negative_binomial_shape(constants, mean, total, mu, start):
     excess = constants.squares
     for r in range(mu.size):
         excess += total[r] * (mu[r] * mu[r] - 2.0 * mean[r] * mu[r] - mean[r])
-    if not excess > 0.0:
+    if not abs(excess) < np.inf:
+        return start
+    if excess <= 0.0:
         return LARGEST_SHAPE
     shape = min(max(start, SMALLEST_SHAPE), 1e4)
     for _ in range(60):
@@ -98,6 +100,8 @@ def negative_binomial_shape(constants, mean, total, mu, start):
         slope *= shape
         curvature = shape * shape * curvature + slope
         move = slope / -curvature if curvature < 0.0 else np.sign(slope)
+        if move != move:
+            return start
         move = min(max(move, -2.0), 2.0)
         shape *= np.exp(move)
         if shape >= LARGEST_SHAPE or shape <= SMALLEST_SHAPE:

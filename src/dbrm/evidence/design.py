@@ -61,7 +61,9 @@ class Design:
 
     def raw_coefficients(self, scaled: FloatArray) -> FloatArray:
         """Coefficients on the scale of the raw columns, intercept first."""
-        slopes = scaled[1:] / self.scale[1:]
+        # Coefficients of subnormal columns may overflow: they are capped.
+        with np.errstate(over="ignore"):
+            slopes = np.nan_to_num(scaled[1:] / self.scale[1:])
         shift = float(scaled[1:] @ (self.location[1:] / self.scale[1:]))
         return np.concatenate([[scaled[0] - shift], slopes])
 

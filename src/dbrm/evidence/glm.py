@@ -147,12 +147,13 @@ class GlmEngine(AbstractEngine):
         y, weights, trials = self.response[live], self._weights[live], self._trials[live]
         mean = y / trials
         compiled = isinstance(family, CompiledFamily) and link.code is not None
+        inner = _inner_eta(family, link, mean, weights * trials)
         design, group_mean = build_design(
             raw,
             mean,
             weights * trials,
             self._offset[live],
-            filler=_inner_eta(family, link, mean, weights * trials),
+            filler=inner,
             merge=compiled and isinstance(self.solver, DampedNewton),
         )
         sizes = np.arange(self.n_always, raw.shape[1] + 1)
@@ -162,10 +163,26 @@ class GlmEngine(AbstractEngine):
         if isinstance(family, CompiledFamily) and compiled:
             constants = family.constants(y, weights, trials, group_mean)
             return compile_population(
-                design, family, link, constants, prior=prior, n_fixed=n_fixed, solver=self.solver
+                design,
+                family,
+                link,
+                constants,
+                prior=prior,
+                n_fixed=n_fixed,
+                solver=self.solver,
+                inner_eta=inner,
             )
         return PythonPopulation(
-            design, family, link, prior, n_fixed, y, weights, trials, self.solver.max_iterations
+            design,
+            family,
+            link,
+            prior,
+            n_fixed,
+            y,
+            weights,
+            trials,
+            inner,
+            self.solver.max_iterations,
         )
 
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
@@ -257,7 +274,7 @@ class GlmEngine(AbstractEngine):
             weights = self._totals * link.slope(eta) * pull
         residual = np.where(np.isfinite(score), score, 0.0)
         weight = float(np.where(np.isfinite(weights), weights, 0.0).mean())
-        scale = 1.0 / solution.dispersion if family.name in ("gamma", "gaussian") else 1.0
+        scale = 1.0 if family.dispersion_in_variance else 1.0 / solution.dispersion
         strength = scale * float(residual @ residual) / max(weight, 1e-12)
         price = self._price(self.n_always + int(mask.sum()))
 

@@ -123,6 +123,7 @@ def compile_population(
     prior: GlmPrior,
     n_fixed: int,
     solver: Solver,
+    inner_eta: float,
 ) -> GlmPopulation:
     """Fit the null and the full model; every evaluation starts from them."""
     given = family.given_dispersion
@@ -142,7 +143,7 @@ def compile_population(
     context = _empty_context(design, rows, prior, solver)
     if isinstance(solver, PlainIRLS):
         return GlmPopulation(design, context._replace(start=_plain_start(context, design, link)))
-    context = context._replace(start=_null_start(context, design, link))
+    context = context._replace(start=_null_start(context, design, inner_eta))
     return GlmPopulation(design, context._replace(start=_full_start(context, design)))
 
 
@@ -192,19 +193,18 @@ def _precision(context: GlmContext) -> float:
     return float(context.prior_rate)
 
 
-def _null_start(context: GlmContext, design: Design, link: Link) -> GlmStart:
+def _null_start(context: GlmContext, design: Design, inner_eta: float) -> GlmStart:
     """Fit intercept and always-in columns, from a constant mean."""
     rows, work, start = context.rows, context.work, context.start
     k = choose(context, np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_))
     set_penalty(context, k, _precision(context))
-    constant = float(link.eta(np.array([_inner_mean(rows)]))[0])
     work.beta[:] = 0.0
-    work.beta[0] = constant - float(np.average(design.offset, weights=design.total))
+    work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
     work.eta[:] = design.offset
     work.eta[: design.n_live] += work.beta[0]
     value = linearise_at(rows, start.shape, work.eta, work)
     if not value > -np.inf:
-        value = _step_from(context, design, constant, k)
+        value = _step_from(context, design, inner_eta, k)
     value, shape, _ = fit_from(context, k, value, start.shape)
     value = linearise_at(rows, shape, work.eta, work)
     return GlmStart(
@@ -262,17 +262,6 @@ def _plain_start(context: GlmContext, design: Design, link: Link) -> GlmStart:
     value = linearise_at(rows, start.shape, eta, work)
     right = _times(design, work.weight * (eta - design.offset) + work.score)
     return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
-
-
-def _inner_mean(rows: GlmRows) -> float:
-    """Mean response, moved into the interior where it is on the border."""
-    total = float(rows.total.sum())
-    mean = float(rows.total @ rows.mean) / total
-    if rows.family == 1:
-        return (mean * total + 0.5) / (total + 1.0)
-    if rows.family == 0:
-        return mean
-    return mean if mean > 0 else 0.5 / total
 
 
 def _times(design: Design, vector: FloatArray) -> FloatArray:

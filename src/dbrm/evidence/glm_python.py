@@ -50,7 +50,10 @@ class _Place:
 @final
 @dataclass(frozen=True, eq=False)
 class PythonPopulation(AbstractGlmPopulation):
-    """Standardised columns and the null model of one response; plain NumPy."""
+    """Standardised columns and the null model of one response; plain NumPy.
+
+    ``inner_eta`` is a linear predictor inside the domain, near that of the mean response.
+    """
 
     design: Design
     family: Family
@@ -60,6 +63,7 @@ class PythonPopulation(AbstractGlmPopulation):
     response: Column
     weights: Column
     trials: Column
+    inner_eta: float
     max_iterations: int
 
     @property
@@ -158,31 +162,16 @@ class PythonPopulation(AbstractGlmPopulation):
 
     def _scale(self, dispersion: float) -> float:
         """One over the dispersion, unless the variance function already contains it."""
-        inside = self.family.name == "negative_binomial" or not self.family.has_dispersion
-        return 1.0 if inside else 1.0 / dispersion
+        return 1.0 if self.family.dispersion_in_variance else 1.0 / dispersion
 
     @cached_property
     def _null(self) -> _Place:
         chosen = np.arange(self.n_fixed)
         offset = self.design.offset[: self.design.n_live]
-        constant = float(self.design.offset[-1]) if self.design.offset.size > offset.size else None
-        if constant is None:
-            constant = self._constant
         beta = np.zeros(self.n_fixed)
-        beta[0] = constant - float(np.average(offset, weights=self.weights * self.trials))
+        beta[0] = self.inner_eta - float(np.average(offset, weights=self.weights * self.trials))
         start = self._at(beta, offset + beta[0], self.family.given_dispersion or 1.0)
         return self._climb(start, chosen, self._penalty(chosen, self._typical_precision))[0]
-
-    @property
-    def _constant(self) -> float:
-        rate = self.response / self.trials
-        total = self.weights * self.trials
-        low, high = self.family.mean_interval
-        mean = (float(total @ rate) + 0.5) / (float(total.sum()) + 1.0)
-        if np.isinf(low) or np.isinf(high):
-            mean = float(np.average(rate, weights=total))
-            mean = mean if mean > low else low + 0.5 / float(total.sum())
-        return float(self.link.eta(np.array([mean]))[0])
 
     def _fit(self, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
         null = self._null

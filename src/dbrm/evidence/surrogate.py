@@ -1,9 +1,9 @@
 r"""Cheap stand-ins for GLM evidence: where to look first, never what to report.
 
 `after_steps` stops Newton's method early; two steps from the null model are within about
-a tenth of a nat on average, even for strong signals. `quadratic_of_all` replaces the log likelihood by
-its quadratic expansion at one point :math:`b_0` (approximate Laplace, Rossell et al.
-2021),
+a tenth of a nat on average, even for strong signals. `quadratic_of_all` replaces the log
+likelihood by its quadratic expansion at one point :math:`b_0` (approximate Laplace,
+Rossell et al. 2021),
 
 .. math:: \hat\ell(M) \approx \ell(b_0) + \tfrac12 g_M' H_M^{-1} g_M ,
 
@@ -37,7 +37,7 @@ def after_steps(population: GlmPopulation, masks: Masks, steps: int = 2) -> Floa
     if steps < 1:
         msg = f"after_steps needs steps of at least 1; got steps={steps!r}."
         raise InvalidSettingError(msg)
-    start = population.context.start
+    start: GlmStart = population.context.start
     one_place = GlmStart(*start[:6], np.zeros((0, 0)), np.zeros(0))
     context = population.context._replace(start=one_place, max_iterations=steps - 1)
     values, _ = evaluate_many_glm(context, np.array(masks, dtype=np.bool_, order="C"))

@@ -145,9 +145,8 @@ def _density(family: Family, y: Column, mean: float, phi: float) -> FloatArray:
 
 def _variance(family: Family, mean: float, phi: float) -> float:
     """Variance of one response; the dispersion is a factor unless V already contains it."""
-    inside = float(family.variance(np.array([mean]), phi)[0])
-    changed = float(family.variance(np.array([mean]), 2 * phi)[0])
-    return (inside if changed != inside else phi * inside) * _trials(family)
+    factor = 1.0 if family.dispersion_in_variance else phi
+    return factor * float(family.variance(np.array([mean]), phi)[0]) * _trials(family)
 
 
 def _moment(family: Family, means: FloatArray, phi: float, order: int) -> str:

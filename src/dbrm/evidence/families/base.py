@@ -38,6 +38,8 @@ class Family(ABC):
     mean_interval: ClassVar[tuple[float, float]]
     #: Whether a dispersion is estimated; otherwise it is one.
     has_dispersion: ClassVar[bool] = False
+    #: Whether the dispersion is part of the variance function rather than a factor of it.
+    dispersion_in_variance: ClassVar[bool] = False
     #: Whether responses are counts out of a number of trials.
     has_trials: ClassVar[bool] = False
     #: Whether responses are whole numbers.
@@ -62,7 +64,8 @@ class Family(ABC):
     def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
         r"""Variance function :math:`V(\mu)`, without the factor :math:`\phi`.
 
-        The dispersion of a negative binomial response is part of :math:`V` instead.
+        With `dispersion_in_variance` it is the whole variance, as for a negative
+        binomial response.
         """
 
     @abstractmethod

@@ -43,6 +43,7 @@ class NegativeBinomial(CompiledFamily):
     default_link = "log"
     mean_interval = (0.0, np.inf)
     has_dispersion = True
+    dispersion_in_variance = True
     discrete = True
 
     def __post_init__(self) -> None:
