@@ -15,11 +15,13 @@ from dbrm.evidence.families import Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.links import Link, find_link
+from dbrm.evidence.predictor import AbstractPredictorLikelihood
 
 __all__ = [
     "AIC",
     "BIC",
     "AbstractEngine",
+    "AbstractPredictorLikelihood",
     "AbstractPrepared",
     "CoefficientPrior",
     "EvidenceFunction",

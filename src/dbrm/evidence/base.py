@@ -14,6 +14,7 @@ import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
+from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
 
 __all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit", "Report", "Screen"]
@@ -144,6 +145,10 @@ class AbstractEngine(ABC):
         Strategy 1 of the paper (Sec. 2.2): a plain fit of the family's own
         model to the children, the outer function plays no part.
         """
+
+    @abstractmethod
+    def likelihood(self) -> AbstractPredictorLikelihood:
+        r"""The likelihood as a function of :math:`\eta`; always-in columns play no part."""
 
     @abstractmethod
     def screen(self, columns: Matrix) -> "Screen":

@@ -14,6 +14,7 @@ from dbrm.evidence.families import Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.links import Link
+from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.evidence.solvers import DampedNewton, PlainIRLS
 from dbrm.status import Status
 
@@ -136,6 +137,9 @@ class FunctionEngine(AbstractEngine):
 
     def project(self, columns: Matrix) -> FloatArray:
         return self.base.project(columns)
+
+    def likelihood(self) -> AbstractPredictorLikelihood:
+        return self.base.likelihood()
 
     def screen(self, columns: Matrix) -> Screen:
         return self.base.screen(columns)

@@ -21,6 +21,9 @@ from dbrm._kernels.screening import score_row
 from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Report, Screen
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
+from dbrm.evidence.families import find_family
+from dbrm.evidence.links import find_link
+from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likelihood
 from dbrm.evidence.score import ScoreTable
 from dbrm.status import Status
 
@@ -212,6 +215,15 @@ class GaussianEngine(AbstractEngine):
         weights = np.ones(self.n_rows) if self.weights is None else self.weights
         y = self.response if self.offset is None else self.response - self.offset
         return _least_squares(columns, y, weights, 1.0)[0]
+
+    def likelihood(self) -> AbstractPredictorLikelihood:
+        return predictor_likelihood(
+            find_family("gaussian"),
+            find_link("identity"),
+            self.response,
+            weights=self.weights,
+            offset=self.offset,
+        )
 
     def screen(self, columns: Matrix) -> Screen:
         rows, total, _ = self._target

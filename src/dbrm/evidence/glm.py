@@ -33,6 +33,7 @@ from dbrm.evidence.glm_population import (
 from dbrm.evidence.glm_prior import glm_prior
 from dbrm.evidence.glm_python import PythonPopulation
 from dbrm.evidence.links import Link, find_link
+from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likelihood
 from dbrm.evidence.separation import Separation, classify_separation
 from dbrm.evidence.solvers import DampedNewton, PlainIRLS, Solver
 from dbrm.status import Status
@@ -251,6 +252,18 @@ class GlmEngine(AbstractEngine):
         mask = _independent_mask(population, columns.shape[1])
         solution = population.solve(mask, firth=True)
         return _to_raw(population, mask, solution.coefficients, solution.covariance, 0)[0]
+
+    def likelihood(self) -> AbstractPredictorLikelihood:
+        assert isinstance(self.family, Family)
+        assert isinstance(self.link, Link)
+        return predictor_likelihood(
+            self.family,
+            self.link,
+            self.response,
+            weights=self.weights,
+            trials=self.trials,
+            offset=self._offset,
+        )
 
     def screen(self, columns: Matrix) -> Screen:
         r"""Screen by the score test: a newcomer that explains a share :math:`r` of the score
