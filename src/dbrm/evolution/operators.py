@@ -52,8 +52,8 @@ class Parents:
         return self.population[int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))]
 
     def newcomer(self, rng: np.random.Generator) -> Feature:
-        """A covariate or, half of the time, a feature of the pool, better ones more often."""
-        if self.pool and rng.random() < 0.5:
+        """A covariate or, mostly, a feature of the pool, better ones more often."""
+        if self.pool and rng.random() < 0.75:
             # Rank r with probability proportional to log(1 + 1 / r), by inversion.
             rank = int((len(self.pool) + 1) ** rng.random()) - 1
             return self.pool[min(rank, len(self.pool) - 1)]

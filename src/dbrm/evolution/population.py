@@ -76,6 +76,7 @@ class _Builder:
 
     def add(self, feature: Feature) -> None:
         """Compute a new feature's column and let it in if it is fit for use."""
+        feature = self._problem.simplify(feature)
         number = self._registry.known(feature)
         if number is not None and number in self.numbers:
             self._rejections.count("already in the population")

@@ -10,7 +10,7 @@ from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine
-from dbrm.features import Feature, Transform
+from dbrm.features import Feature, Transform, drop_binary_powers
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 
@@ -25,7 +25,7 @@ class Operators:
     They need not add to one.
     """
 
-    mutation: float = 1.0
+    mutation: float = 3.0
     crossover: float = 4.0
     modification: float = 4.0
     projection: float = 1.0
@@ -170,6 +170,11 @@ class Problem:
         """Columns of the covariates that every model contains."""
         columns = [self.table.column(name) for name in self.always]
         return np.column_stack(columns) if columns else np.empty((self.table.n_rows, 0))
+
+    def simplify(self, feature: Feature) -> Feature:
+        """Write powers of 0/1 columns as what they are."""
+        names = zip(self.table.names, self.table.binary, strict=True)
+        return drop_binary_powers(feature, [name for name, binary in names if binary])
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""

@@ -115,7 +115,7 @@ class _FeatureSpace:
 
     def _enter(self, feature: Feature) -> int | None:
         """Number of a created feature, none if its column is not fit for use."""
-        feature = fit_knots(feature, self._problem.table)
+        feature = fit_knots(self._problem.simplify(feature), self._problem.table)
         columns, statuses = evaluate([feature], self._problem.table)
         if statuses[0] != Status.OK:
             self._chain.rejections.count(Status(statuses[0]).meaning)

@@ -1,53 +1,41 @@
 r"""The low-complexity sweep: every simple feature is looked at once before the search.
 
 All canonical features up to a small complexity (covariates, modifications, products;
-no projections) are computed column by column in blocks, on at most a fixed number of
-cells, and ranked by the log posterior they promise to add: first to the null model,
-then to the model of the leaders found so far. The best form a pool that every chain
-draws from. Nothing of this is random, and the ranking is never reported: it only
-decides where chains look first.
+no projections) are ranked by the log posterior they promise to add: first to the null
+model, then to the model of the leaders found so far, until nothing promises to pay
+its prior. Columns are held on at most a fixed number of cells; products beyond that are
+scored pair by pair without being formed. The best form a pool that every chain draws
+from. Nothing of this is random, and the ranking is never reported: it only decides where
+chains look first.
 """
 
-from dataclasses import dataclass
-from math import comb
-from typing import Any, final
+from math import log
 
 import numpy as np
-import numpy.typing as npt
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evolution.problem import Grammar, Problem
+from dbrm.evidence import Screen
+from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
+from dbrm.evolution.pair_products import product_shares
+from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.features import Feature, covariate, evaluate, fit_knots, modify, multiply
+from dbrm.features import Feature, evaluate, fit_knots, multiply
+from dbrm.search import Mjmcmc, OptimiserMix, enumerate_population
 from dbrm.status import Status
 
 __all__ = ["simple_features", "sweep_features"]
 
 # Cells (rows times features) held at once, and rows below which screening is too noisy.
-_MOST_CELLS = 12_000_000
-_FEWEST_ROWS = 250
-# Rounds of ranking (the null model, then one more leader each) and features taken from each.
-_TAKE = (60, 20, 20, 20)
+_MOST_CELLS = 20_000_000
+_FEWEST_ROWS = 1_000
+# Most pairs of columns whose products are scored in one round.
+_MOST_PAIRS = 3_000_000
+# Features taken in the first round of ranking and in each of the later ones.
+_TAKE_FIRST, _TAKE_LATER, _ROUNDS = 60, 15, 14
+# Passes over the leaders to exchange them, and most features weighed against each other.
+_EXCHANGES, _MOST_CANDIDATES = 2, 20
 # With more covariates than this the sweep uses those most correlated with the response.
 _MOST_COVARIATES = 60
-
-Index = npt.NDArray[np.int64]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Level:
-    """All features of one complexity: columns, how each was made, its largest atom.
-
-    ``made[:, 0]`` is the transform's number, or -1 for a product, -2 for a covariate;
-    ``made[:, 1:]`` are the positions of what it was made from. Positions count over all
-    levels. An atom is a feature that is not a product; a product is generated once, by
-    multiplying with its largest atom last.
-    """
-
-    columns: Matrix
-    made: Index
-    largest_atom: Index
 
 
 def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
@@ -61,14 +49,15 @@ def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
     if most < 2 or problem.table.n_columns == 0:
         return []
     names = _strongest(problem, _MOST_COVARIATES)
-    sizes = _level_sizes(len(names), len(grammar.transforms), most)
+    sizes = level_sizes(len(names), len(grammar.transforms), most)
     rows_wanted = min(problem.table.n_rows, _FEWEST_ROWS)
     while len(sizes) > 1 and sum(sizes) * rows_wanted > _MOST_CELLS:
         sizes.pop()
     n_rows = max(rows_wanted, min(problem.table.n_rows, _MOST_CELLS // max(sum(sizes), 1)))
     rows = np.linspace(0, problem.table.n_rows - 1, n_rows).astype(np.int64)
-    levels = _build_levels(problem, names, rows, len(sizes))
-    return _Ranking(problem, names, levels, rows).pool()
+    levels = build_levels(problem.table, names, rows, grammar.transforms, len(sizes))
+    maker = Maker(levels, names, grammar.transforms)
+    return _Ranking(problem, maker, levels, rows, most).pool()
 
 
 def simple_features(problem: Problem, max_complexity: int) -> tuple[list[Feature], Matrix]:
@@ -77,12 +66,12 @@ def simple_features(problem: Problem, max_complexity: int) -> tuple[list[Feature
     For exact enumeration: whatever work and memory that takes. Some columns may not be
     finite, and some features may share a column.
     """
-    names, rows = list(problem.table.names), np.arange(problem.table.n_rows)
-    levels = _build_levels(problem, names, rows, max_complexity)
-    ranking = _Ranking(problem, names, levels, rows)
+    table, transforms = problem.table, problem.grammar.transforms
+    levels = build_levels(table, table.names, np.arange(table.n_rows), transforms, max_complexity)
+    maker = Maker(levels, table.names, transforms)
     columns = np.hstack([level.columns for level in levels])
-    features = [ranking.feature(position) for position in range(columns.shape[1])]
-    return [fit_knots(feature, problem.table) for feature in features], columns
+    features = [maker.feature(position) for position in range(columns.shape[1])]
+    return [fit_knots(feature, table) for feature in features], columns
 
 
 def _strongest(problem: Problem, most: int) -> list[str]:
@@ -94,169 +83,222 @@ def _strongest(problem: Problem, most: int) -> list[str]:
     return [names[j] for j in np.sort(np.argsort(-strength, kind="stable")[:most])]
 
 
-def _level_sizes(n_covariates: int, n_transforms: int, most: int) -> list[int]:
-    """Number of canonical features of complexity 1, 2, ..., most."""
-    atoms, totals = [n_covariates], [n_covariates]
-    # products[c]: multisets of atoms with total complexity c, grown atom class by atom class.
-    products = [1] + [0] * most
-    _add_atoms(products, n_covariates, 1, most)
-    for complexity in range(2, most + 1):
-        atoms.append(n_transforms * totals[-1])
-        _add_atoms(products, atoms[-1], complexity, most)
-        totals.append(products[complexity])
-    return totals
-
-
-def _add_atoms(products: list[int], count: int, complexity: int, most: int) -> None:
-    """Allow any multiset of `count` new atoms of this complexity in the products."""
-    if count == 0:
-        return
-    before = products.copy()
-    for total in range(complexity, most + 1):
-        products[total] = sum(
-            before[total - used * complexity] * comb(count + used - 1, used)
-            for used in range(total // complexity + 1)
-        )
-
-
-def _build_levels(problem: Problem, names: list[str], rows: Index, most: int) -> list[_Level]:
-    covariates = np.column_stack([problem.table.column(name)[rows] for name in names])
-    atoms = np.arange(len(names), dtype=np.int64)
-    made = np.column_stack([np.full(len(names), -2), atoms, atoms])
-    levels = [_Level(covariates, made, atoms)]
-    offset = len(names)
-    with np.errstate(all="ignore"):
-        for complexity in range(2, most + 1):
-            level = _next_level(problem.grammar, levels, complexity, offset)
-            levels.append(level)
-            offset += level.made.shape[0]
-    return levels
-
-
-def _next_level(grammar: Grammar, levels: list[_Level], complexity: int, offset: int) -> _Level:
-    """Modifications of the level below, and products of an atom with a smaller feature."""
-    below = levels[complexity - 2]
-    starts = np.cumsum([0, *(level.made.shape[0] for level in levels)])
-    columns, made = [], []
-    children = starts[complexity - 2] + np.arange(below.made.shape[0])
-    for number, transform in enumerate(grammar.transforms):
-        # One knot per column; broadcasting does the rest.
-        knots: Any = None
-        if transform.quantile is not None:
-            knots = np.nanquantile(below.columns, transform.quantile, axis=0)
-        columns.append(transform(below.columns, knots))
-        made.append(np.column_stack([np.full(children.size, number), children, children]))
-    n_atoms = sum(block.shape[0] for block in made)
-    largest = [offset + np.arange(n_atoms)]
-    for of_atom in range(1, complexity):
-        first, second = levels[of_atom - 1], levels[complexity - of_atom - 1]
-        is_atom = np.flatnonzero(first.made[:, 0] != -1)
-        atom_position = starts[of_atom - 1] + is_atom
-        left, right = np.nonzero(atom_position[:, None] >= second.largest_atom[None, :])
-        columns.append(first.columns[:, is_atom[left]] * second.columns[:, right])
-        positions = starts[complexity - of_atom - 1] + right
-        made.append(np.column_stack([np.full(left.size, -1), atom_position[left], positions]))
-        largest.append(atom_position[left])
-    return _Level(np.hstack(columns), np.concatenate(made), np.concatenate(largest))
-
-
 class _Ranking:
-    """Ranks the swept features by what they promise, and rebuilds the best as features."""
+    """Ranks the swept features by what they promise, and makes the best into features."""
 
     def __init__(
-        self, problem: Problem, names: list[str], levels: list[_Level], rows: Index
+        self, problem: Problem, maker: Maker, levels: list[Level], rows: Index, most: int
     ) -> None:
         self._problem = problem
-        self._names = names
-        self._made = np.concatenate([level.made for level in levels])
-        self._columns = _standardise(np.hstack([level.columns for level in levels]))
+        self._maker = maker
         self._rows = rows
-        self._features: dict[int, Feature] = {}
+        self._starts = np.cumsum([0, *(level.size for level in levels)])
+        self._raw = [_scale(level.columns) for level in levels]
+        self._columns = _standardise(np.hstack(self._raw))
         self._sound = ~np.isnan(self._columns[0])
-        self._prior = self._log_prior(levels)
+        self._prior = np.concatenate(
+            [
+                np.full(level.size, self._example(start))
+                for level, start in self._with_starts(levels)
+            ]
+        )
+        self._pairs = self._pair_levels(len(levels), most)
+        n_candidates = self._columns.shape[1] + sum(
+            self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
+        )
+        # On thinned-out rows the best of many candidates looks better than it is.
+        thinned = rows.size < problem.table.n_rows
+        self._noise = 2.0 * log(n_candidates) / rows.size if thinned else 0.0
 
-    def _log_prior(self, levels: list[_Level]) -> FloatArray:
-        """Prior of each feature, taken from one example of its complexity class."""
-        prior = self._problem.model_prior
-        values, position = [], 0
-        for level in levels:
-            example = prior.feature_log_prior(self.feature(position))
-            values.append(np.full(level.made.shape[0], example))
-            position += level.made.shape[0]
-        return np.concatenate(values)
+    def _with_starts(self, levels: list[Level]) -> list[tuple[Level, int]]:
+        return [(level, int(start)) for level, start in zip(levels, self._starts, strict=False)]
 
-    def feature(self, position: int) -> Feature:
-        """Rebuild one swept feature."""
-        if position not in self._features:
-            kind, first, second = (int(value) for value in self._made[position])
-            if kind == -2:
-                built: Feature = covariate(self._names[first])
-            elif kind == -1:
-                built = multiply(self.feature(first), self.feature(second))
-            else:
-                built = modify(self._problem.grammar.transforms[kind], self.feature(first))
-            self._features[position] = built
-        return self._features[position]
+    def _example(self, position: int, *others: int) -> float:
+        """Prior of a class of features, taken from one example."""
+        feature = multiply(*(self._maker.feature(p) for p in (position, *others)))
+        return self._problem.model_prior.feature_log_prior(feature)
+
+    def _pair_levels(self, held: int, most: int) -> list[tuple[int, int]]:
+        """Pairs of levels whose products are too many to hold but not to score."""
+        pairs = []
+        for total in range(held + 1, most + 1):
+            for first in range(1, total // 2 + 1):
+                second = total - first
+                if second > held:
+                    continue
+                n_pairs = self._raw[first - 1].shape[1] * self._raw[second - 1].shape[1]
+                if 0 < n_pairs <= _MOST_PAIRS:
+                    pairs.append((first - 1, second - 1))
+        return pairs
 
     def pool(self) -> list[Feature]:
-        """Rank against the null model, then against the leaders, and collect the best."""
-        registry = Registry(self._problem.table)
-        chosen: dict[int, Feature] = {}
-        leaders: list[Column] = []
-        for take in _TAKE:
-            promise = self._promise(leaders)
-            order = np.argsort(-promise, kind="stable")[: 3 * take]
-            fresh = self._materialise(order[np.isfinite(promise[order])], registry, chosen, take)
+        """Find leaders one by one, exchange each for something better, collect the best.
+
+        The model of the leaders comes first in the pool, then what was promising on the
+        way, in the order in which it was found.
+        """
+        pool = _Pool(self._problem)
+        leaders = self._find_leaders(pool)
+        for _ in range(_EXCHANGES):
+            before = set(leaders)
+            leaders = self._exchange(pool, leaders)
+            if set(leaders) == before:
+                break
+        return pool.features(first=leaders)
+
+    def _find_leaders(self, pool: "_Pool") -> list[int]:
+        """Rank against the model so far and let the best join it, while that pays."""
+        leaders: list[int] = []
+        for round_ in range(_ROUNDS):
+            take = _TAKE_LATER if round_ else _TAKE_FIRST
+            ranked = self._rank(pool.columns(leaders), 3 * take)
+            if not ranked or (round_ and ranked[0][0] <= 0.0):
+                break
+            fresh = pool.add([feature for _, feature in ranked], take)
             if not fresh:
                 break
             leaders.append(fresh[0])
-        return list(chosen.values())
+        return pool.best_subset(leaders)
 
-    def _promise(self, leaders: list[Column]) -> FloatArray:
-        """Log posterior each feature promises to add to the model of the leaders."""
-        model = np.column_stack(leaders) if leaders else np.empty((self._problem.table.n_rows, 0))
+    def _exchange(self, pool: "_Pool", leaders: list[int]) -> list[int]:
+        """Leave every leader out once, rank what could take its place, keep the best model."""
+        candidates = list(leaders)
+        for left_out in leaders:
+            others = [leader for leader in leaders if leader != left_out]
+            ranked = self._rank(pool.columns(others), _TAKE_LATER)
+            known = pool.add([feature for _, feature in ranked], _TAKE_LATER, fresh_only=False)
+            candidates.extend(number for number in known[:2] if number not in candidates)
+        return pool.best_subset(candidates[:_MOST_CANDIDATES])
+
+    def _rank(self, model: Matrix, count: int) -> list[tuple[float, Feature]]:
+        """The most promising features beside those with these columns, best first."""
         screen = self._problem.engine.screen(model)
         residual = screen.residual[self._rows]
         residual = residual - residual.mean()
-        columns = self._columns
-        if leaders:
+        basis = np.empty((residual.size, 0))
+        if model.shape[1]:
             basis, _ = np.linalg.qr(_standardise(model[self._rows]))
-            columns = columns - basis @ (basis.T @ columns)
             residual = residual - basis @ (basis.T @ residual)
-        left = np.einsum("nk,nk->k", columns, columns)
-        norm = float(residual @ residual)
+        if not float(residual @ residual) > 0:
+            return []
+        promise = self._promise(screen, residual, basis)
+        best = np.argsort(-promise, kind="stable")[:count]
+        ranked = [(float(promise[p]), self._maker.feature(int(p))) for p in best]
+        for first, second in self._pairs:
+            ranked.extend(self._rank_products(screen, residual, first, second, count))
+        ranked = [(value, feature) for value, feature in ranked if np.isfinite(value)]
+        return sorted(ranked, key=lambda pair: (-pair[0], pair[1].canonical))[:count]
+
+    def _promise(self, screen: Screen, residual: Column, basis: Matrix) -> FloatArray:
+        """Log posterior each held feature promises to add to the model of the leaders."""
+        left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
+        usable = self._sound & (left > 1e-6)
         with np.errstate(all="ignore"):
-            share = (residual @ columns) ** 2 / (left * norm)
-        usable = self._sound & (left > 1e-6) & (norm > 0)
-        share = np.where(usable, np.minimum(share, 1.0), 0.0)
+            share = (residual @ self._columns) ** 2 / (left * float(residual @ residual))
+        share = np.where(usable, np.clip(share - self._noise, 0.0, 1.0), 0.0)
         return np.where(usable, screen.gain(share) + self._prior, -np.inf)
 
-    def _materialise(
-        self, order: Index, registry: Registry, chosen: dict[int, Feature], take: int
-    ) -> list[Column]:
-        """Add the features at these positions to the pool; return their training columns."""
-        table = self._problem.table
-        fresh: list[Column] = []
-        for position in order:
-            feature = fit_knots(self.feature(int(position)), table)
-            if feature.depth > self._problem.grammar.max_depth:
+    def _rank_products(
+        self, screen: Screen, residual: Column, first: int, second: int, count: int
+    ) -> list[tuple[float, Feature]]:
+        """The best products of a feature of one level and one of another."""
+        left, right = self._raw[first], self._raw[second]
+        found: list[tuple[float, int, int]] = []
+        for start, shares in product_shares(left, right, residual):
+            flat = shares.ravel()
+            best = np.argpartition(-flat, min(count, flat.size - 1))[:count]
+            found.extend(
+                (float(flat[k]), start + int(k) // right.shape[1], int(k) % right.shape[1])
+                for k in best
+            )
+        found.sort(reverse=True)
+        found = found[:count]
+        shares = np.clip(np.array([share for share, _, _ in found]) - self._noise, 0.0, 1.0)
+        gains = screen.gain(shares) + self._example(
+            int(self._starts[first]), int(self._starts[second])
+        )
+        return [
+            (
+                float(gain),
+                multiply(
+                    self._maker.feature(int(self._starts[first]) + i),
+                    self._maker.feature(int(self._starts[second]) + j),
+                ),
+            )
+            for gain, (_, i, j) in zip(gains, found, strict=True)
+        ]
+
+
+class _Pool:
+    """Features taken so far, each column once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._registry = Registry(problem.table)
+        self._columns: dict[int, Column] = {}
+
+    def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
+        """Take features in, at most `take` new ones; return the numbers of those taken."""
+        table, grammar = self._problem.table, self._problem.grammar
+        taken: list[int] = []
+        for feature in features:
+            if len(taken) == take:
+                break
+            fitted = fit_knots(self._problem.simplify(feature), table)
+            if fitted.depth > grammar.max_depth or fitted.complexity > grammar.max_complexity:
                 continue
-            columns, statuses = evaluate([feature], table)
+            columns, statuses = evaluate([fitted], table)
             if statuses[0] != Status.OK:
                 continue
-            number = registry.number(feature, columns[:, 0])
-            if number not in chosen:
-                fresh.append(columns[:, 0])
-            chosen[number] = registry.features[number]
-            if len(fresh) == take:
-                break
-        return fresh
+            number = self._registry.number(fitted, columns[:, 0])
+            if number not in self._columns:
+                self._columns[number] = columns[:, 0]
+            elif fresh_only:
+                continue
+            if number not in taken:
+                taken.append(number)
+        return taken
+
+    def columns(self, numbers: list[int]) -> Matrix:
+        """Training columns of these features."""
+        if not numbers:
+            return np.empty((self._problem.table.n_rows, 0))
+        return np.column_stack([self._columns[number] for number in numbers])
+
+    def best_subset(self, numbers: list[int]) -> list[int]:
+        """The most probable model over these features."""
+        if not numbers:
+            return []
+        prepared = self._problem.engine.prepare(self.columns(numbers))
+        prior = self._problem.model_prior
+        features = [self._registry.features[number] for number in numbers]
+        terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        if len(numbers) <= prepared.enumeration_limit:
+            best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
+        else:
+            climb = Mjmcmc(optimisers=OptimiserMix(greedy=1.0, annealing=0.0, local=0.0))
+            start = np.arange(len(numbers)) < terms.max_size
+            # Greedy ascent draws nothing that matters; the generator is only for the call.
+            best = climb.climb(np.random.default_rng(0), prepared, terms, start).last
+        return [numbers[j] for j in np.flatnonzero(best)]
+
+    def features(self, first: list[int]) -> list[Feature]:
+        """All features, these first."""
+        rest = [number for number in self._columns if number not in first]
+        return [self._registry.features[number] for number in (*first, *rest)]
+
+
+def _scale(columns: Matrix) -> Matrix:
+    """Columns divided by their largest absolute value; NaN where that is not finite."""
+    with np.errstate(all="ignore"):
+        largest = np.max(np.abs(columns), axis=0)
+        return np.asarray(columns / np.where(largest > 0, largest, np.nan))
 
 
 def _standardise(columns: Matrix) -> Matrix:
     """Centred columns of unit length; NaN where a column is not finite or constant."""
     with np.errstate(all="ignore"):
-        scaled: Matrix = columns / np.max(np.abs(columns), axis=0)
+        scaled = _scale(columns)
         scaled -= scaled.mean(axis=0)
         length = np.sqrt(np.einsum("nk,nk->k", scaled, scaled))
         scaled /= np.where(length > 1e-9 * np.sqrt(len(columns)), length, np.nan)

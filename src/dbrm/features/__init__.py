@@ -6,6 +6,7 @@ models, likelihoods or the search.
 """
 
 from dbrm.features.base import Feature
+from dbrm.features.binary import drop_binary_powers
 from dbrm.features.building import covariate, modify, multiply, project
 from dbrm.features.evaluation import ColumnCache, column_status, evaluate
 from dbrm.features.families import hinge, hinge_down, power, step, step_down
@@ -37,6 +38,7 @@ __all__ = [
     "Transform",
     "column_status",
     "covariate",
+    "drop_binary_powers",
     "evaluate",
     "fit_knots",
     "fold",

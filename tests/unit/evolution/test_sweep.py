@@ -6,7 +6,7 @@ import pytest
 import dbrm
 from dbrm.evolution import simple_features, sweep, sweep_features
 from dbrm.evolution.registry import same_up_to_affine
-from dbrm.evolution.sweep import _level_sizes
+from dbrm.evolution.levels import level_sizes
 from dbrm.features import covariate, modify, multiply, resolve_transforms
 
 
@@ -29,7 +29,7 @@ def test_the_sweep_lists_every_canonical_feature_once(rng, pose, n_covariates, t
     features, columns = simple_features(problem, 4)
     expected = brute_force(problem.table.names, resolve_transforms(transforms), 4)
     sizes = [len(level) for level in expected]
-    assert _level_sizes(n_covariates, len(transforms), 4) == sizes
+    assert level_sizes(n_covariates, len(transforms), 4) == sizes
     assert len(features) == sum(sizes)
     assert {f.key for f in features} == {f.key for level in expected for f in level}
     for feature, column in zip(features, columns.T, strict=True):
@@ -38,7 +38,7 @@ def test_the_sweep_lists_every_canonical_feature_once(rng, pose, n_covariates, t
 
 def test_the_count_of_the_paper_s_planets():
     """Ten covariates, five functions, no projections: 17,575 features up to complexity four."""
-    sizes = _level_sizes(10, 5, 4)
+    sizes = level_sizes(10, 5, 4)
     assert sizes == [10, 105, 1245, 16215]
     assert sum(sizes) == 17_575
 
@@ -48,7 +48,7 @@ def test_counting_needs_no_functions(n_covariates):
     """Without functions only monomials are left."""
     from math import comb
 
-    sizes = _level_sizes(n_covariates, 0, 4)
+    sizes = level_sizes(n_covariates, 0, 4)
     assert sizes == [comb(n_covariates + c - 1, c) if n_covariates else 0 for c in (1, 2, 3, 4)]
 
 
@@ -97,17 +97,18 @@ def test_the_work_is_bounded(rng, pose, monkeypatch):
     """With less room the complexity is lowered, then rows are thinned out."""
     values, response = planted(rng, n=2000)
     monkeypatch.setattr(sweep, "_MOST_CELLS", 100_000)
+    monkeypatch.setattr(sweep, "_FEWEST_ROWS", 250)
     seen = []
-    build = sweep._build_levels
+    build = sweep.build_levels
 
-    def spy(problem, names, rows, most):
+    def spy(table, names, rows, transforms, most):
         seen.append((rows.size, most))
-        return build(problem, names, rows, most)
+        return build(table, names, rows, transforms, most)
 
-    monkeypatch.setattr(sweep, "_build_levels", spy)
+    monkeypatch.setattr(sweep, "build_levels", spy)
     pool = sweep_features(pose(values, response, transforms=("tanh", "sin")), 4)
     ((n_rows, most),) = seen
-    assert n_rows * sum(_level_sizes(5, 2, most)) <= 100_000
+    assert n_rows * sum(level_sizes(5, 2, most)) <= 100_000
     assert n_rows >= 250
     assert most == 3
     assert str(pool[0]) == "x1*x1*x4"

@@ -1,0 +1,144 @@
+"""All simple features of a table, complexity by complexity, as columns.
+
+Covariates, modifications and products up to a small complexity, each in canonical form
+once; no projections. Features are kept as numbers that say how they were made, and become
+`Feature` objects only when asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import Mask, Matrix
+from dbrm.data import Table
+from dbrm.features import Feature, Transform, covariate, modify, multiply
+
+__all__ = ["Index", "Level", "Maker", "build_levels", "level_sizes"]
+
+Index = npt.NDArray[np.int64]
+_PRODUCT, _COVARIATE = -1, -2
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """All features of one complexity: columns, how each was made, its largest atom.
+
+    ``made[:, 0]`` is the transform's number, or -1 for a product, -2 for a covariate;
+    ``made[:, 1:]`` are the positions of what it was made from. Positions count over all
+    levels. An atom is a feature that is not a product; a product is generated once, by
+    multiplying with its largest atom last. Powers of 0/1 columns are left out.
+    """
+
+    columns: Matrix
+    made: Index
+    largest_atom: Index
+    binary: Mask
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return int(self.made.shape[0])
+
+
+def level_sizes(n_covariates: int, n_transforms: int, most: int) -> list[int]:
+    """Number of canonical features of complexity 1, 2, ..., most, none of them 0/1."""
+    atoms, totals = [n_covariates], [n_covariates]
+    # products[c]: multisets of atoms with total complexity c, grown atom class by atom class.
+    products = [1] + [0] * most
+    _add_atoms(products, n_covariates, 1, most)
+    for complexity in range(2, most + 1):
+        atoms.append(n_transforms * totals[-1])
+        _add_atoms(products, atoms[-1], complexity, most)
+        totals.append(products[complexity])
+    return totals
+
+
+def _add_atoms(products: list[int], count: int, complexity: int, most: int) -> None:
+    """Allow any multiset of `count` new atoms of this complexity in the products."""
+    if count == 0:
+        return
+    before = products.copy()
+    for total in range(complexity, most + 1):
+        products[total] = sum(
+            before[total - used * complexity] * comb(count + used - 1, used)
+            for used in range(total // complexity + 1)
+        )
+
+
+def build_levels(
+    table: Table, names: Sequence[str], rows: Index, transforms: Sequence[Transform], most: int
+) -> list[Level]:
+    """Levels of complexity 1 to `most` over these covariates, on these rows."""
+    columns = np.column_stack([table.column(name)[rows] for name in names])
+    atoms = np.arange(len(names), dtype=np.int64)
+    made = np.column_stack([np.full(len(names), _COVARIATE), atoms, atoms])
+    levels = [Level(columns, made, atoms, _is_binary(columns))]
+    with np.errstate(all="ignore"):
+        for complexity in range(2, most + 1):
+            levels.append(_next_level(transforms, levels, complexity))
+    return levels
+
+
+def _is_binary(columns: Matrix) -> Mask:
+    return np.all((columns == 0.0) | (columns == 1.0), axis=0)
+
+
+def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity: int) -> Level:
+    """Modifications of the level below, and products of an atom with a smaller feature."""
+    below = levels[complexity - 2]
+    starts = np.cumsum([0, *(level.size for level in levels)])
+    columns, made = [], []
+    children = starts[complexity - 2] + np.arange(below.size)
+    for number, transform in enumerate(transforms):
+        # One knot per column; broadcasting does the rest.
+        knots: Any = None
+        if transform.quantile is not None:
+            knots = np.nanquantile(below.columns, transform.quantile, axis=0)
+        columns.append(transform(below.columns, knots))
+        made.append(np.column_stack([np.full(children.size, number), children, children]))
+    n_atoms = sum(block.shape[0] for block in made)
+    largest = [starts[-1] + np.arange(n_atoms)]
+    for of_atom in range(1, complexity):
+        first, second = levels[of_atom - 1], levels[complexity - of_atom - 1]
+        is_atom = np.flatnonzero(first.made[:, 0] != _PRODUCT)
+        atom = starts[of_atom - 1] + is_atom
+        fits = atom[:, None] >= second.largest_atom[None, :]
+        # A 0/1 column times itself is itself.
+        fits &= (atom[:, None] != second.largest_atom[None, :]) | ~first.binary[is_atom][:, None]
+        left, right = np.nonzero(fits)
+        columns.append(first.columns[:, is_atom[left]] * second.columns[:, right])
+        positions = starts[complexity - of_atom - 1] + right
+        made.append(np.column_stack([np.full(left.size, _PRODUCT), atom[left], positions]))
+        largest.append(atom[left])
+    block = np.hstack(columns)
+    return Level(block, np.concatenate(made), np.concatenate(largest), _is_binary(block))
+
+
+class Maker:
+    """Turns positions over all levels into features."""
+
+    def __init__(
+        self, levels: list[Level], names: Sequence[str], transforms: Sequence[Transform]
+    ) -> None:
+        self._made = np.concatenate([level.made for level in levels])
+        self._names = names
+        self._transforms = transforms
+        self._features: dict[int, Feature] = {}
+
+    def feature(self, position: int) -> Feature:
+        """Build the feature at a position."""
+        if position not in self._features:
+            kind, first, second = (int(value) for value in self._made[position])
+            if kind == _COVARIATE:
+                built: Feature = covariate(self._names[first])
+            elif kind == _PRODUCT:
+                built = multiply(self.feature(first), self.feature(second))
+            else:
+                built = modify(self._transforms[kind], self.feature(first))
+            self._features[position] = built
+        return self._features[position]
