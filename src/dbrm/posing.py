@@ -64,9 +64,9 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (
-            f"There are too few rows: an intercept and {len(always)} always-in columns leave no "
-            f"room for an error in {observations.n:g} observations. Every model would fit "
-            "perfectly."
+            f"There are too few rows, n_samples={table.n_rows}: an intercept and {len(always)} "
+            f"always-in columns leave no room for an error in {observations.n:g} observations. "
+            "Every model would fit perfectly."
         )
         raise InvalidDataError(msg)
     size = chosen.population_size

@@ -241,7 +241,8 @@ class GaussianEngine(AbstractEngine):
             scores = score_row(left * (1.0 - share), size + 1, floor, *table.arguments)
             return np.asarray(scores - base)
 
-        return Screen(rows, gain)
+        # The score of a column is its product with the weighted residual.
+        return Screen(rows if self._root is None else rows * self._root, gain)
 
 
 @final
