@@ -85,7 +85,7 @@ def build_levels(
 
 
 def _is_binary(columns: Matrix) -> Mask:
-    return np.all((columns == 0.0) | (columns == 1.0), axis=0)
+    return np.asarray(np.all((columns == 0.0) | (columns == 1.0), axis=0))
 
 
 def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity: int) -> Level:

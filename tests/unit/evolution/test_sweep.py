@@ -5,8 +5,8 @@ import pytest
 
 import dbrm
 from dbrm.evolution import simple_features, sweep, sweep_features
-from dbrm.evolution.registry import same_up_to_affine
 from dbrm.evolution.levels import level_sizes
+from dbrm.evolution.registry import same_up_to_affine
 from dbrm.features import covariate, modify, multiply, resolve_transforms
 
 
