@@ -19,7 +19,7 @@ from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import product_shares
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.features import Feature, evaluate, fit_knots, multiply
+from dbrm.features import Feature, covariate, evaluate, fit_knots, multiply
 from dbrm.search import Mjmcmc, OptimiserMix, enumerate_population
 from dbrm.status import Status
 
@@ -36,6 +36,8 @@ _TAKE_FIRST, _TAKE_LATER, _ROUNDS = 60, 15, 14
 _EXCHANGES, _MOST_CANDIDATES = 2, 20
 # With more covariates than this the sweep uses those most correlated with the response.
 _MOST_COVARIATES = 60
+# Covariates looked at together when there are more.
+_OUTSIDERS = 1_000
 
 
 def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
@@ -186,6 +188,8 @@ class _Ranking:
         ranked = [(float(promise[p]), self._maker.feature(int(p))) for p in best]
         for first, second in self._pairs:
             ranked.extend(self._rank_products(screen, residual, first, second, count))
+        if self._raw[0].shape[1] < self._problem.table.n_columns:
+            ranked.extend(self._rank_outsiders(screen, residual, count))
         ranked = [(value, feature) for value, feature in ranked if np.isfinite(value)]
         return sorted(ranked, key=lambda pair: (-pair[0], pair[1].canonical))[:count]
 
@@ -197,6 +201,31 @@ class _Ranking:
             share = (residual @ self._columns) ** 2 / (left * float(residual @ residual))
         share = np.where(usable, np.clip(share - self._noise, 0.0, 1.0), 0.0)
         return np.where(usable, screen.gain(share) + self._prior, -np.inf)
+
+    def _rank_outsiders(
+        self, screen: Screen, residual: Column, count: int
+    ) -> list[tuple[float, Feature]]:
+        """All covariates, also those too many to be swept, and their products with the swept.
+
+        A covariate without an effect of its own can still matter beside the leaders, or in
+        a product with a strong one.
+        """
+        table = self._problem.table
+        left = np.hstack([np.ones((residual.size, 1)), self._raw[0]])
+        ranked: list[tuple[float, Feature]] = []
+        for start in range(0, table.n_columns, _OUTSIDERS):
+            names = table.names[start : start + _OUTSIDERS]
+            right = _scale(table.values[self._rows, start : start + _OUTSIDERS])
+            shares = np.vstack([block for _, block in product_shares(left, right, residual)])
+            best = np.argsort(-shares, axis=None, kind="stable")[:count]
+            rows, columns = np.unravel_index(best, shares.shape)
+            gains = screen.gain(np.clip(shares[rows, columns] - self._noise, 0.0, 1.0))
+            for gain, i, j in zip(gains, rows, columns, strict=True):
+                partner = [self._maker.feature(int(i) - 1)] if i else []
+                feature = multiply(covariate(names[j]), *partner)
+                prior = self._problem.model_prior.feature_log_prior(feature)
+                ranked.append((float(gain) + prior, feature))
+        return ranked
 
     def _rank_products(
         self, screen: Screen, residual: Column, first: int, second: int, count: int
