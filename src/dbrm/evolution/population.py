@@ -1,6 +1,7 @@
 r"""Populations :math:`\mathcal{S}_t` and the step from one to the next (paper, Sec. 3.3)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -163,7 +164,7 @@ def next_population(
     parents = Parents(
         population=features,
         weights=inclusion + _LEAST_WEIGHT,
-        covariates=[covariate(name) for name in problem.table.names],
+        covariates=problem.covariates,
         pool=problem.pool,
     )
     if first:
@@ -185,13 +186,10 @@ def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> Non
 
 
 def _fill(rng: np.random.Generator, problem: Problem, builder: _Builder, parents: Parents) -> None:
-    def weigh(children: list[Feature]) -> FloatArray:
-        columns, _ = evaluate(children, problem.table, builder.cache)
-        return problem.engine.project(columns)
-
+    build = partial(problem.projector.build, cache=builder.cache)
     for _ in range(_TRIES_PER_PLACE * problem.effort.population_size):
         if builder.full:
             return
-        feature = create(rng, parents, problem.grammar, weigh)
+        feature = create(rng, parents, problem.grammar, build)
         if feature is not None:
             builder.add(feature)

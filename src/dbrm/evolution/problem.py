@@ -1,6 +1,7 @@
 """Everything that stays fixed while populations evolve."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import final
 
@@ -10,7 +11,8 @@ from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine
-from dbrm.features import Feature, Transform, drop_binary_powers
+from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
+from dbrm.features import Feature, Transform, covariate, drop_binary_powers
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 
@@ -55,6 +57,8 @@ class Grammar:
         Largest :math:`c(F)`.
     max_projection
         Most inputs of one projection.
+    projection
+        How the weights of projections are chosen.
     """
 
     transforms: tuple[Transform, ...]
@@ -62,6 +66,7 @@ class Grammar:
     max_depth: int = 5
     max_complexity: int = 12
     max_projection: int = 4
+    projection: AbstractStrategy = field(default_factory=OptimizeThenTransform)
 
 
 @final
@@ -142,7 +147,7 @@ class Effort:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Problem:
     r"""Data, evidence, priors and rules of one run.
 
@@ -164,6 +169,16 @@ class Problem:
     max_model_size: int
     always: tuple[str, ...] = ()
     pool: tuple[Feature, ...] = ()
+
+    @cached_property
+    def covariates(self) -> list[Feature]:
+        r"""The input covariates as features, :math:`\mathcal{F}_0`."""
+        return [covariate(name) for name in self.table.names]
+
+    @cached_property
+    def projector(self) -> Projector:
+        """Builds projections by the grammar's strategy, and remembers them."""
+        return Projector(self.grammar.projection, self.engine, self.table)
 
     @property
     def always_columns(self) -> Matrix:

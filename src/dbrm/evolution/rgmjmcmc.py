@@ -18,7 +18,7 @@ from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
-from dbrm.features import Feature, covariate, evaluate, fit_knots
+from dbrm.features import Feature, evaluate, fit_knots
 from dbrm.search import log_sum_exp
 from dbrm.status import Status
 
@@ -76,7 +76,6 @@ class _FeatureSpace:
         }
         self._terms: dict[int, float] = {}
         self._known: dict[Model, float] = {}
-        self._covariates = [covariate(name) for name in self._problem.table.names]
 
     def grow(self, rng: np.random.Generator, model: Model) -> Sequence[int]:
         """The model, then newcomers from the reservoir and from the operators."""
@@ -89,7 +88,7 @@ class _FeatureSpace:
         parents = Parents(
             population=features,
             weights=np.ones(len(features)),
-            covariates=self._covariates,
+            covariates=self._problem.covariates,
             pool=problem.pool,
         )
         for _ in range(_TRIES_PER_PLACE * size):
@@ -106,12 +105,8 @@ class _FeatureSpace:
         if len(self._reservoir.numbers) and not rng.random() < _CREATED:
             position = bisect_right(self._cumulative, rng.random() * self._cumulative[-1])
             return int(self._reservoir.numbers[min(position, len(self._cumulative) - 1)])
-        feature = create(rng, parents, self._problem.grammar, self._weigh)
+        feature = create(rng, parents, self._problem.grammar, self._problem.projector.build)
         return None if feature is None else self._enter(feature)
-
-    def _weigh(self, children: list[Feature]) -> Column:
-        columns, _ = evaluate(children, self._problem.table)
-        return self._problem.engine.project(columns)
 
     def _enter(self, feature: Feature) -> int | None:
         """Number of a created feature, none if its column is not fit for use."""
