@@ -1,6 +1,7 @@
 """Exact transition matrices of the MJMCMC kernels, from the source that runs in production."""
 
 import inspect
+import re
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -142,7 +143,7 @@ def mutant(original, planted):
     """The kernels with one line of their source replaced."""
     text = inspect.getsource(source)
     assert text.count(original) == 1, "the planted line must be found exactly once"
-    text = text.replace(original, planted).replace("@nb.njit(cache=True, nogil=True)", "")
+    text = re.sub(r"@nb\.njit\(.*\)\n", "", text.replace(original, planted))
     module = ModuleType("mutant")
     exec(compile(text, "mutant", "exec"), vars(module))
     return module

@@ -2,7 +2,7 @@ r"""Mode jumping MCMC over the masks of one population (paper, Algorithm 1).
 
 Kernels, mixed with probabilities that do not depend on the state:
 
-0. *change*: flip one to three components drawn uniformly; symmetric.
+0. *change*: flip one or a few components drawn uniformly; symmetric.
 1. *swap*: exchange a feature of the model for one outside; symmetric.
 2. *add or delete*, one half each: the feature to add is drawn with weights
    :math:`p_j`, the one to delete with weights :math:`1 - p_j`. For adding :math:`j`,
@@ -124,22 +124,29 @@ def _log_prior(mask, feature_log_prior, size_log_prior):
     return total + size_log_prior[count]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def _look(target, mask, words):
     """Log posterior of a mask and its entry in the store (-1 if it has none).
 
-    Masks of prior probability zero are not evaluated.
+    Short, so that it is compiled into its callers: a call would copy the whole target,
+    which costs more than the look-up.
     """
     store = target.store
     entry = find(store, words)
     if entry >= 0:
         store.counts[1] += 1
         return store.values[entry] + store.priors[entry], entry
+    return _meet(target, mask, words, -1 - entry)
+
+
+@nb.njit(cache=True, nogil=True)
+def _meet(target, mask, words, slot):
+    """Evaluate a new mask and keep it; masks of prior probability zero are not evaluated."""
     prior = _log_prior(mask, target.feature_log_prior, target.size_log_prior)
     if prior == -np.inf:
         return -np.inf, np.int64(-1)
     value, status = evaluate(target.context, mask)
-    return value + prior, insert(store, -1 - entry, words, value, prior, status)
+    return value + prior, insert(target.store, slot, words, value, prior, status)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -347,7 +354,7 @@ def _large_jump(rng, target, plan, mask, words, room):
     return rng.random() < np.exp(min(0.0, log_ratio))
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def _local_move(rng, target, plan, kernel, mask, words, current, propensity, room):
     """Change, swap, add or delete; ``room.trial`` ends as the proposal."""
     _copy(mask, words, room.trial, room.trial_words)
@@ -426,7 +433,7 @@ def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
                 propensity[j] = min(1.0 - plan.epsilon, max(plan.epsilon, frequency))
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def _note(trace, step, kernel, accepted, current, entry, mask, counts):
     trace.proposed_by[kernel] += 1
     trace.accepted_by[kernel] += accepted

@@ -31,9 +31,12 @@ def new_store(capacity, n_words):
     )
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def find(store, words):
-    """Entry of the model, or ``-1 - slot`` of the free slot where it belongs."""
+    """Entry of the model, or ``-1 - slot`` of the free slot where it belongs.
+
+    Compiled into its callers: passing the store's arrays would cost more than the look-up.
+    """
     last = np.uint64(store.slots.size - 1)
     slot = np.int64(mix(words) & last)
     while True:
