@@ -43,6 +43,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         max_depth: int = 5,
         max_complexity: int = 10,
         max_model_size: int | None = None,
+        projection: Any = "optimize-then-transform",
         max_projection: int = 4,
         sweep: int = 4,
         population_size: int = 15,
@@ -74,6 +75,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.max_depth = max_depth
         self.max_complexity = max_complexity
         self.max_model_size = max_model_size
+        self.projection = projection
         self.max_projection = max_projection
         self.sweep = sweep
         self.population_size = population_size

@@ -9,7 +9,15 @@ import numpy as np
 from dbrm.data import Table, check_response, check_vector, check_weights
 from dbrm.errors import InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import Observations, build_engine, find_family, resolve_prior
-from dbrm.evolution import Effort, Filtration, Grammar, Operators, Problem, Stop
+from dbrm.evolution import (
+    Effort,
+    Filtration,
+    Grammar,
+    Operators,
+    Problem,
+    Stop,
+    resolve_strategy,
+)
 from dbrm.features import resolve_transforms
 from dbrm.priors import resolve_model_prior
 from dbrm.search import Mjmcmc
@@ -82,6 +90,7 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
             max_depth=chosen.max_depth,
             max_complexity=chosen.max_complexity,
             max_projection=chosen.max_projection,
+            projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=Filtration(),
         effort=_effort(chosen, exact=family.name == "gaussian"),

@@ -17,7 +17,7 @@ from dbrm.evidence import (
     KnownVariance,
     Link,
 )
-from dbrm.evolution import Operators
+from dbrm.evolution import AbstractStrategy, Operators, resolve_strategy
 from dbrm.features import Transform
 from dbrm.priors import Complexity, ModelPrior
 
@@ -51,8 +51,10 @@ class Settings:
         Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`.
     max_model_size
         Most features in one model, :math:`Q`; ``None`` means the population size.
-    max_projection
-        Most inputs of one projection.
+    projection, max_projection
+        How the weights of projections are chosen: ``"optimize-then-transform"`` (1, default),
+        ``"transform-then-optimize"`` (2), ``"all-layers"`` (3), ``"bayes"`` (4), by name or
+        number, or a strategy object; and most inputs of one projection.
     sweep
         Before the search, all features up to this complexity are looked at once and the
         most promising go into a pool that chains draw from; 0 for none (as the paper).
@@ -96,6 +98,7 @@ class Settings:
     max_depth: int = 5
     max_complexity: int = 10
     max_model_size: int | None = None
+    projection: str | int | AbstractStrategy = "optimize-then-transform"
     max_projection: int = 4
     sweep: int = 4
     population_size: int = 15
@@ -124,6 +127,7 @@ class Settings:
         self._check_integer("max_depth", least=0)
         self._check_integer("sweep", least=0)
         self._check_integer("max_projection", least=2)
+        resolve_strategy(self.projection)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)
         for name in ("n_init", "n_iter", "n_final", "max_unique"):

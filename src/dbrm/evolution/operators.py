@@ -2,7 +2,7 @@ r"""The operators that create features (paper, Sec. 2.2 and 3.3).
 
 Mutation returns an input covariate, modification :math:`g(F)`, crossover
 :math:`F_1 * F_2`, projection :math:`g(\alpha_0 + \sum_r \alpha_r F_r)` with weights by
-strategy 1. Operators draw and build; whether a feature may enter a population is
+one of the strategies. Operators draw and build; whether a feature may enter a population is
 decided elsewhere.
 """
 
@@ -14,11 +14,12 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 from dbrm.evolution.problem import Grammar
-from dbrm.features import Feature, modify, multiply, project
+from dbrm.features import Feature, Transform, modify, multiply
 
 __all__ = ["Parents", "create"]
 
-Weigh = Callable[[list[Feature]], FloatArray]
+# Makes a projection of the children, or None: see `dbrm.evolution.projection.Projector`.
+Build = Callable[[np.random.Generator, Transform, list[Feature]], Feature | None]
 
 
 @final
@@ -61,7 +62,7 @@ class Parents:
 
 
 def create(
-    rng: np.random.Generator, parents: Parents, grammar: Grammar, weigh: Weigh
+    rng: np.random.Generator, parents: Parents, grammar: Grammar, build: Build
 ) -> Feature | None:
     """Draw an operator and build one feature; ``None`` if it breaks the grammar's limits.
 
@@ -70,8 +71,8 @@ def create(
 
     Parameters
     ----------
-    weigh
-        Gives the projection weights, intercept first, for given children.
+    build
+        Makes a projection of given children, with its weights.
     """
     operators = grammar.operators
     has_functions = len(grammar.transforms) > 0
@@ -94,16 +95,16 @@ def create(
         case 2:
             feature = modify(_draw_transform(rng, grammar), parents.draw(rng))
         case _:
-            feature = _project(rng, parents, grammar, weigh)
+            feature = _project(rng, parents, grammar, build)
     return feature if _within_limits(feature, grammar) else None
 
 
-def _draw_transform(rng: np.random.Generator, grammar: Grammar):  # type: ignore[no-untyped-def]
+def _draw_transform(rng: np.random.Generator, grammar: Grammar) -> Transform:
     return grammar.transforms[rng.integers(len(grammar.transforms))]
 
 
 def _project(
-    rng: np.random.Generator, parents: Parents, grammar: Grammar, weigh: Weigh
+    rng: np.random.Generator, parents: Parents, grammar: Grammar, build: Build
 ) -> Feature | None:
     """A projection of two or more different parents, none if they cannot be found."""
     wanted = int(rng.integers(2, max(grammar.max_projection, 2) + 1))
@@ -121,12 +122,7 @@ def _project(
     deepest = max(child.depth for child in chosen)
     if 1 + width > grammar.max_complexity or deepest + 1 > grammar.max_depth:
         return None
-    weights = weigh(chosen)
-    if not np.all(np.isfinite(weights)):
-        return None
-    return project(
-        _draw_transform(rng, grammar), chosen, [float(w) for w in weights[1:]], float(weights[0])
-    )
+    return build(rng, _draw_transform(rng, grammar), chosen)
 
 
 def _within_limits(feature: Feature | None, grammar: Grammar) -> bool:

@@ -5,6 +5,7 @@ numbers in units in which one is a sensible size.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,9 +67,11 @@ def _climb_one(
     bounds = list(zip(-limits, limits, strict=True))
     if smooth:
         options = {"maxiter": max_iterations, "ftol": 1e-11, "gtol": 1e-7}
-        found = minimize(descend, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        found = minimize(
+            descend, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
         return np.asarray(found.x, dtype=np.float64)
-    evaluations = {"maxfev": 4 * max_iterations}
+    evaluations: dict[str, Any] = {"maxfev": 4 * max_iterations}
 
     def height(x: FloatArray) -> float:
         return descend(np.asarray(x, dtype=np.float64))[0]
@@ -76,8 +79,12 @@ def _climb_one(
     if start.size <= _MOST_FOR_SIMPLEX:
         # Steps are flat between jumps: the first simplex must be wide.
         simplex = np.vstack([start, start + 0.5 * np.diag(np.maximum(1.0, np.abs(start)))])
-        options = {**evaluations, "initial_simplex": simplex}
-        found = minimize(height, start, method="Nelder-Mead", options=options)
+        found = minimize(
+            height,
+            start,
+            method="Nelder-Mead",
+            options={**evaluations, "initial_simplex": simplex},
+        )
     else:
         found = minimize(height, start, method="Powell", bounds=bounds, options=evaluations)
     return np.asarray(found.x, dtype=np.float64)

@@ -33,21 +33,21 @@ __all__ = ["Program", "free_projections", "read_weights", "replace_weights"]
 
 
 def free_projections(feature: Feature) -> tuple[Projection, ...]:
-    """Projections whose weights are not part of the identity, children before parents."""
+    """Projections whose weights can be fitted, children before parents.
+
+    Those with weights in their identity cannot; nor those without a bias, which users may
+    write but the search never makes.
+    """
     return tuple(
         node
         for node in walk(feature)
-        if isinstance(node, Projection) and not node.fixed_identity
+        if isinstance(node, Projection) and not node.fixed_identity and node.bias is not None
     )
 
 
 def read_weights(projections: Sequence[Projection]) -> FloatArray:
     """All weights in one vector; of each projection the bias first."""
-    parts = [
-        number
-        for node in projections
-        for number in ((node.bias,) if node.bias is not None else ()) + node.weights
-    ]
+    parts = [number for node in projections for number in (node.bias, *node.weights)]
     return np.array(parts, dtype=np.float64)
 
 
@@ -59,8 +59,7 @@ def replace_weights(
 
     def rebuild(node: Feature, children: Sequence[Feature]) -> Feature:
         if isinstance(node, Projection) and node.text in slots:
-            numbers = [float(number) for number in weights[slots[node.text]]]
-            bias = None if node.bias is None else numbers.pop(0)
+            bias, *numbers = weights[slots[node.text]].tolist()
             return project(node.transform, children, numbers, bias)
         if all(new is old for new, old in zip(children, node.children, strict=True)):
             return node
@@ -160,7 +159,7 @@ class Program:
         node = step.node
         if isinstance(node, Product):
             self._arguments.append((columns[0], None))
-            return np.multiply.reduce(columns)
+            return np.asarray(np.multiply.reduce(columns), dtype=np.float64)
         if isinstance(node, Projection):
             bias, weights = self._numbers(node, step.slot)
             argument = weights[0] * columns[0]
@@ -180,8 +179,8 @@ class Program:
     ) -> tuple[float | None, Sequence[float]]:
         if slot is None:
             return node.bias, node.weights
-        numbers = self._weights[slot].tolist()
-        return (None, numbers) if node.bias is None else (numbers[0], numbers[1:])
+        bias, *weights = self._weights[slot].tolist()
+        return bias, weights
 
     def _push(
         self, number: int, upper: Column, bars: list[Column | None], gradient: FloatArray
@@ -205,9 +204,7 @@ class Program:
             return
         if step.slot is not None:
             # Not by BLAS, whose sums depend on the number of threads.
-            parts = [float(np.sum(lower))] if node.bias is not None else []
-            parts += [float(np.sum(lower * column)) for column in columns]
-            gradient[step.slot] += parts
+            gradient[step.slot] = [np.sum(lower), *(np.sum(lower * c) for c in columns)]
         _, weights = self._numbers(node, step.slot)
         for weight, place in zip(weights, step.inputs, strict=True):
             if place >= 0:
@@ -218,7 +215,7 @@ def _slots(projections: Sequence[Projection]) -> dict[str, slice]:
     slots: dict[str, slice] = {}
     start = 0
     for node in projections:
-        stop = start + len(node.weights) + (node.bias is not None)
+        stop = start + 1 + len(node.weights)
         slots[node.text] = slice(start, stop)
         start = stop
     return slots
@@ -247,5 +244,3 @@ def _flat(transform: Transform) -> bool:
     probes = np.concatenate([probes, transform.domain.probes()])
     with np.errstate(all="ignore"):
         return not np.any(_slope(transform, probes, None))
-
-

@@ -1,0 +1,125 @@
+r"""What a projection strategy is, and the one data set it works on.
+
+A strategy chooses the weights of :math:`g(\alpha_0 + \sum_r \alpha_r F_r)`; which
+children and which :math:`g` is decided elsewhere.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray
+from dbrm.data import Table
+from dbrm.evidence import AbstractEngine, AbstractPredictorLikelihood
+from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, project
+
+__all__ = ["AbstractStrategy", "Bench", "Projector", "topology"]
+
+# Fitted projections kept at a time.
+_MOST_KNOWN = 20_000
+
+
+class AbstractStrategy(ABC):
+    """A way to choose the weights of a projection."""
+
+    @abstractmethod
+    def build(
+        self,
+        rng: np.random.Generator,
+        transform: Transform,
+        children: Sequence[Feature],
+        bench: "Bench",
+    ) -> Feature | None:
+        """The projection of these children; ``None`` if there are no finite weights.
+
+        Whether its column is fit for use is decided where features enter a population,
+        and counted there.
+        """
+
+
+@final
+class Projector:
+    """Builds the projections of one run.
+
+    For every strategy but the fully Bayesian one a feature is identified by its topology.
+    Weights are therefore a function of topology and data: they depend neither on the chain
+    nor on the way that led to the feature. What was fitted once is remembered.
+    """
+
+    def __init__(self, strategy: AbstractStrategy, engine: AbstractEngine, table: Table) -> None:
+        self.strategy = strategy
+        self.engine = engine
+        self.table = table
+        self.known: dict[tuple[str, int], Feature | None] = {}
+
+    def build(
+        self,
+        rng: np.random.Generator,
+        transform: Transform,
+        children: Sequence[Feature],
+        cache: ColumnCache | None = None,
+    ) -> Feature | None:
+        """The projection of these children, ``None`` if it has no finite weights.
+
+        Parameters
+        ----------
+        cache
+            Columns of the training table known already; see `dbrm.features.evaluate`.
+        """
+        bench = Bench(self, {} if cache is None else cache)
+        return self.strategy.build(rng, transform, children, bench)
+
+    @cached_property
+    def likelihood(self) -> AbstractPredictorLikelihood:
+        """Of the response, as a function of the linear predictor."""
+        return self.engine.likelihood()
+
+    @cached_property
+    def intercept(self) -> float:
+        """Linear predictor of the model without features."""
+        return float(self.engine.project(np.empty((self.table.n_rows, 0)))[0])
+
+
+@final
+class Bench:
+    """A projector with the columns known at the moment."""
+
+    def __init__(self, projector: Projector, cache: ColumnCache) -> None:
+        self.projector = projector
+        self._cache = cache
+
+    def columns(self, features: Sequence[Feature]) -> FloatArray:
+        """Training columns of the features."""
+        return evaluate(features, self.projector.table, self._cache)[0]
+
+    def column(self, feature: Feature) -> Column:
+        """Training column of one feature."""
+        return self.columns([feature])[:, 0]
+
+    def trial(self, feature: Feature) -> tuple[Feature, Column, int]:
+        """A feature that may come to nothing: with its knots, its column and its status."""
+        table, cache = self.projector.table, dict(self._cache)
+        feature = fit_knots(feature, table, cache)
+        columns, statuses = evaluate([feature], table, cache)
+        return feature, columns[:, 0], int(statuses[0])
+
+    def recall(self, kind: str, feature: Feature) -> tuple[bool, Feature | None]:
+        """Whether this topology was fitted before, and the result."""
+        known = self.projector.known
+        return (kind, feature.key) in known, known.get((kind, feature.key))
+
+    def remember(self, kind: str, key: int, feature: Feature | None) -> Feature | None:
+        """Keep a result."""
+        known = self.projector.known
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[kind, key] = feature
+        return feature
+
+
+def topology(transform: Transform, children: Sequence[Feature]) -> Feature:
+    """The projection with weights that mean nothing, for its key."""
+    return project(transform, children, [1.0] * len(children), 0.0)

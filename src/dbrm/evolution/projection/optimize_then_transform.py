@@ -1,0 +1,35 @@
+"""Strategy 1: fit the family's own model to the children, then transform (paper, Sec. 2.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dbrm.evolution.projection.base import AbstractStrategy, Bench
+from dbrm.features import Feature, Transform, project
+
+__all__ = ["OptimizeThenTransform"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OptimizeThenTransform(AbstractStrategy):
+    r"""Maximum likelihood of :math:`h(\mu) = \alpha_0 + \sum_r \alpha_r F_r`, without :math:`g`.
+
+    Quick, without local optima under canonical links, and free of demands on :math:`g`. Separated
+    classes get Firth's estimates, which are finite.
+    """
+
+    def build(
+        self,
+        rng: np.random.Generator,  # noqa: ARG002
+        transform: Transform,
+        children: Sequence[Feature],
+        bench: Bench,
+    ) -> Feature | None:
+        weights = bench.projector.engine.project(bench.columns(children))
+        if not np.all(np.isfinite(weights)):
+            return None
+        slopes = [float(weight) for weight in weights[1:]]
+        return project(transform, children, slopes, float(weights[0]))
