@@ -40,6 +40,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         penalty: Any = None,
         transforms: Any = None,
         operators: Any = None,
+        adaptive_operators: bool = False,
         max_depth: int = 5,
         max_complexity: int = 10,
         max_model_size: int | None = None,
@@ -52,7 +53,11 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         n_init: int | None = None,
         n_iter: int | None = None,
         n_final: int | None = None,
+        mjmcmc: Any = None,
+        filtration: Any = None,
+        keep: Any = (),
         max_unique: int | None = None,
+        max_evaluations: int | None = None,
         time_budget: float | None = None,
         n_chains: int = 4,
         merge: str = "union",
@@ -72,6 +77,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.penalty = penalty
         self.transforms = transforms
         self.operators = operators
+        self.adaptive_operators = adaptive_operators
         self.max_depth = max_depth
         self.max_complexity = max_complexity
         self.max_model_size = max_model_size
@@ -84,7 +90,11 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.n_init = n_init
         self.n_iter = n_iter
         self.n_final = n_final
+        self.mjmcmc = mjmcmc
+        self.filtration = filtration
+        self.keep = keep
         self.max_unique = max_unique
+        self.max_evaluations = max_evaluations
         self.time_budget = time_budget
         self.n_chains = n_chains
         self.merge = merge

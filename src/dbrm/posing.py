@@ -1,8 +1,9 @@
 """From data and settings to a problem that chains can work on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from dbrm.evolution import (
 )
 from dbrm.features import resolve_transforms
 from dbrm.priors import resolve_model_prior
-from dbrm.search import Mjmcmc
+from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 from dbrm.settings import Settings
 
 __all__ = ["observe", "pose"]
+
+Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
 
 # Steps per population that is not enumerated, and of the reversible samplers, by default.
 _EXACT_STEPS, _LAPLACE_STEPS, _REVERSIBLE_STEPS = 20_000, 500, 1_000
@@ -60,7 +63,7 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
     assert chosen.prior is not None
     assert chosen.penalty is not None
     assert chosen.transforms is not None
-    always = _check_always(chosen, table)
+    always = _check_columns("always", chosen.always, table)
     engine = build_engine(
         observations,
         resolve_prior(chosen.prior),
@@ -86,50 +89,80 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
         ),
         grammar=Grammar(
             transforms=resolve_transforms(chosen.transforms),
-            operators=_operators(chosen.operators),
+            operators=_build("operators", Operators, chosen.operators),
+            adaptive=chosen.adaptive_operators,
             max_depth=chosen.max_depth,
             max_complexity=chosen.max_complexity,
             max_projection=chosen.max_projection,
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
-        filtration=Filtration(),
+        filtration=_build("filtration", Filtration, chosen.filtration),
         effort=_effort(chosen, exact=family.name == "gaussian"),
         max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
         always=always,
+        keep=_keep(chosen, table),
     )
 
 
 def _effort(chosen: Settings, *, exact: bool) -> Effort:
-    n_iter = chosen.n_iter or (_EXACT_STEPS if exact else _LAPLACE_STEPS)
+    mjmcmc = _mjmcmc(chosen.mjmcmc)
+    own = mjmcmc.n_steps if mjmcmc.n_steps != Mjmcmc().n_steps else None
+    n_iter = chosen.n_iter or own or (_EXACT_STEPS if exact else _LAPLACE_STEPS)
     reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
     return Effort(
         population_size=chosen.population_size,
         n_populations=chosen.n_populations,
-        mjmcmc=Mjmcmc(n_steps=n_iter),
+        mjmcmc=replace(mjmcmc, n_steps=n_iter),
         n_init=chosen.n_init or n_iter,
         n_final=chosen.n_final or (_REVERSIBLE_STEPS if reversible else n_iter),
-        stop=Stop(seconds=chosen.time_budget or inf, unique_models=chosen.max_unique),
+        stop=Stop(
+            seconds=chosen.time_budget or inf,
+            evaluations=chosen.max_evaluations or inf,
+            unique_models=chosen.max_unique,
+        ),
     )
 
 
-def _check_always(chosen: Settings, table: Table) -> tuple[str, ...]:
-    always = (chosen.always,) if isinstance(chosen.always, str) else tuple(chosen.always)
-    for name in always:
+def _check_columns(setting: str, given: str | Sequence[str], table: Table) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
         if name not in table:
             columns = ", ".join(table.names)
-            msg = f"always names {name!r}, which is not a column. Columns: {columns}."
+            msg = f"{setting} names {name!r}, which is not a column. Columns: {columns}."
             raise UnknownNameError(msg)
-    return always
+    return names
 
 
-def _operators(operators: Operators | Mapping[str, float] | None) -> Operators:
-    if isinstance(operators, Operators):
-        return operators
-    try:
-        return Operators(**(operators or {}))
-    except TypeError:
+def _keep(chosen: Settings, table: Table) -> tuple[str, ...]:
+    keep = _check_columns("keep", chosen.keep, table)
+    if len(keep) >= chosen.population_size:
         msg = (
-            "operators must map mutation, crossover, modification, projection to weights; "
-            f"got {operators!r}."
+            f"keep names {len(keep)} covariates, which leaves no place for others in populations "
+            f"of {chosen.population_size}. Keep fewer, or raise population_size."
         )
-        raise InvalidSettingError(msg) from None
+        raise InvalidSettingError(msg)
+    return keep
+
+
+def _mjmcmc(given: Mjmcmc | Mapping[str, Any] | None) -> Mjmcmc:
+    if isinstance(given, Mapping):
+        given = dict(given)
+        for name, kind in (("kernels", KernelMix), ("optimisers", OptimiserMix)):
+            if name in given:
+                given[name] = _build(name, kind, given[name])
+    return _build("mjmcmc", Mjmcmc, given)
+
+
+def _build(setting: str, kind: type[Part], given: Part | Mapping[str, Any] | None) -> Part:
+    """An object of this kind, from itself, from its arguments, or with its defaults."""
+    if isinstance(given, kind):
+        return given
+    known = [item.name for item in fields(kind)]
+    given = {} if given is None else given
+    if not isinstance(given, Mapping) or any(name not in known for name in given):
+        msg = (
+            f"{setting} must map {', '.join(known)} to values, or be a {kind.__name__}; "
+            f"got {given!r}."
+        )
+        raise InvalidSettingError(msg)
+    return kind(**given)

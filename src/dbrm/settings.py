@@ -17,9 +17,10 @@ from dbrm.evidence import (
     KnownVariance,
     Link,
 )
-from dbrm.evolution import AbstractStrategy, Operators, resolve_strategy
+from dbrm.evolution import AbstractStrategy, Filtration, Operators, resolve_strategy
 from dbrm.features import Transform
 from dbrm.priors import Complexity, ModelPrior
+from dbrm.search import Mjmcmc
 
 __all__ = ["Settings"]
 
@@ -45,8 +46,9 @@ class Settings:
         a `ModelPrior`.
     transforms
         The nonlinear functions :math:`\mathcal{G}`: names, named sets, `Transform` objects.
-    operators
-        Weights of mutation, crossover, modification and projection.
+    operators, adaptive_operators
+        Weights of mutation, crossover, modification and projection; and whether they follow
+        how often the features made by each operator reach the threshold of the filtration.
     max_depth, max_complexity
         Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`.
     max_model_size
@@ -68,8 +70,21 @@ class Settings:
         enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
         Gaussian responses and 500 otherwise, the others to `n_iter`. For the reversible
         samplers `n_final` counts their steps (default 1,000).
-    max_unique, time_budget
-        End a chain early after so many different models, or the run after so many seconds.
+    mjmcmc
+        How populations that are not enumerated are walked through: a `dbrm.search.Mjmcmc` or
+        its arguments as a mapping, such as ``{"kernels": {"large_jump": 0.05}, "rate": 0.2}``.
+        `n_iter`, where given, replaces its number of steps.
+    filtration
+        How features leave a population: a `dbrm.evolution.Filtration` or its arguments
+        ``threshold``, ``deletion`` (:math:`P_{del}`) and ``floor`` as a mapping.
+    keep
+        Names of covariates that no population loses, a subset of :math:`\mathcal{S}_0`.
+        Theorem 1 of the paper then holds given them: what can be reached are the models of
+        at most `population_size` minus ``len(keep)`` other features.
+    max_unique, max_evaluations, time_budget
+        End the evolution of a chain early after so many different models or evaluations, or
+        the run after so many seconds. They are looked at between populations; the reversible
+        samplers give half of the time to evolution and stop counting when it is over.
     n_chains, merge
         Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always
@@ -95,6 +110,7 @@ class Settings:
     penalty: str | float | ModelPrior | None = None
     transforms: str | Transform | Sequence[str | Transform] | None = None
     operators: Operators | Mapping[str, float] | None = None
+    adaptive_operators: bool = False
     max_depth: int = 5
     max_complexity: int = 10
     max_model_size: int | None = None
@@ -107,7 +123,11 @@ class Settings:
     n_init: int | None = None
     n_iter: int | None = None
     n_final: int | None = None
+    mjmcmc: Mjmcmc | Mapping[str, Any] | None = None
+    filtration: Filtration | Mapping[str, float] | None = None
+    keep: Sequence[str] = ()
     max_unique: int | None = None
+    max_evaluations: int | None = None
     time_budget: float | None = None
     n_chains: int = 4
     merge: Literal["union", "mass", "uniform"] = "union"
@@ -130,7 +150,7 @@ class Settings:
         resolve_strategy(self.projection)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)
-        for name in ("n_init", "n_iter", "n_final", "max_unique"):
+        for name in ("n_init", "n_iter", "n_final", "max_unique", "max_evaluations"):
             if getattr(self, name) is not None:
                 self._check_integer(name, least=1)
         if self.time_budget is not None and not self.time_budget > 0:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from time import monotonic
 from typing import final
 
 import numpy as np
@@ -81,12 +82,24 @@ class Chain:
         self._accepted: Counter[str] = Counter()
         self._trace: list[float] = []
         self._best = (-np.inf, "1")
+        self._started = monotonic()
         self.n_evaluated = 0
 
     @property
     def n_unique(self) -> int:
         """Different models in the ledger."""
         return len(self._ledger.models())
+
+    def out_of_time(self, share: float = 1.0) -> bool:
+        """Whether this share of the time budget is spent."""
+        return monotonic() - self._started > share * self.problem.effort.stop.seconds
+
+    def has_enough(self) -> bool:
+        """Whether as many models were evaluated, or are different, as were asked for."""
+        stop = self.problem.effort.stop
+        if self.n_evaluated >= stop.evaluations:
+            return True
+        return stop.unique_models is not None and self.n_unique >= stop.unique_models
 
     def explore(
         self,

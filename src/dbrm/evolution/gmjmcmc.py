@@ -8,11 +8,11 @@ forgot those of earlier populations.
 
 from collections.abc import Callable
 from dataclasses import replace
-from time import monotonic
 
 import numpy as np
 
 from dbrm._typing import Mask
+from dbrm.evolution.adaptation import OperatorMemory
 from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
 from dbrm.evolution.population import (
     Population,
@@ -38,16 +38,20 @@ def run_gmjmcmc(
 
 
 def evolve(
-    rng: np.random.Generator, chain: Chain, report: Report | None = None
+    rng: np.random.Generator,
+    chain: Chain,
+    report: Report | None = None,
+    *,
+    share_of_time: float = 1.0,
 ) -> tuple[Population, Exploration]:
     """Let populations evolve; return the last one and what was found in it.
 
-    Stops after :math:`T_{max}` populations, or earlier when enough different models
-    were met or the time is over.
+    Stops after :math:`T_{max}` populations, or earlier when enough models were met or
+    this share of the time is over.
     """
     problem = chain.problem
-    effort, stop = problem.effort, problem.effort.stop
-    started = monotonic()
+    effort = problem.effort
+    memory = OperatorMemory(problem.grammar.operators) if problem.grammar.adaptive else None
     population = first_population(problem, chain.registry, chain.rejections)
     start: Mask = np.zeros(population.size, dtype=np.bool_)
     first = replace(effort.mjmcmc, n_steps=effort.n_init)
@@ -55,11 +59,13 @@ def evolve(
     for t in range(1, effort.n_populations):
         if report is not None:
             report(chain.glimpse(t, effort.n_populations))
-        if monotonic() - started > stop.seconds or chain.n_evaluated >= stop.evaluations:
-            break
-        if stop.unique_models is not None and chain.n_unique >= stop.unique_models:
+        if chain.out_of_time(share_of_time) or chain.has_enough():
             break
         kept = population
+        if memory is not None:
+            memory.learn(population.numbers, found.inclusion, problem.filtration.threshold)
+            grammar = replace(problem.grammar, operators=memory.operators())
+            problem = replace(problem, grammar=grammar)
         population = next_population(
             rng,
             problem,
@@ -68,6 +74,7 @@ def evolve(
             population,
             found.inclusion,
             first=t == 1,
+            memory=memory,
         )
         start = _carry_over(found.last, kept, population)
         last = t + 1 == effort.n_populations

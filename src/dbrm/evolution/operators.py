@@ -16,7 +16,7 @@ from dbrm._typing import FloatArray
 from dbrm.evolution.problem import Grammar
 from dbrm.features import Feature, Transform, modify, multiply
 
-__all__ = ["Parents", "create"]
+__all__ = ["Parents", "create", "draw_operator"]
 
 # Makes a projection of the children, or None: see `dbrm.evolution.projection.Projector`.
 Build = Callable[[np.random.Generator, Transform, list[Feature]], Feature | None]
@@ -61,19 +61,8 @@ class Parents:
         return self.covariates[int(rng.integers(len(self.covariates)))]
 
 
-def create(
-    rng: np.random.Generator, parents: Parents, grammar: Grammar, build: Build
-) -> Feature | None:
-    """Draw an operator and build one feature; ``None`` if it breaks the grammar's limits.
-
-    Also if nothing can be created: without covariates, or with none but operators that
-    need a transform where there is none.
-
-    Parameters
-    ----------
-    build
-        Makes a projection of given children, with its weights.
-    """
+def draw_operator(rng: np.random.Generator, grammar: Grammar) -> int | None:
+    """Position of an operator in the order of `Operators`; ``None`` if none can be used."""
     operators = grammar.operators
     has_functions = len(grammar.transforms) > 0
     weights = np.array(
@@ -84,10 +73,37 @@ def create(
             operators.projection * has_functions,
         ]
     )
-    if not (weights.any() and parents.covariates):
+    if not weights.any():
         return None
-    kind = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
+    return int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
+
+
+def create(
+    rng: np.random.Generator,
+    parents: Parents,
+    grammar: Grammar,
+    build: Build,
+    kind: int | None = None,
+) -> Feature | None:
+    """Draw an operator and build one feature; ``None`` if it breaks the grammar's limits.
+
+    Also if nothing can be created: without covariates, or with none but operators that
+    need a transform where there is none.
+
+    Parameters
+    ----------
+    build
+        Makes a projection of given children, with its weights.
+    kind
+        The operator, where it has been drawn already.
+    """
+    if not parents.covariates:
+        return None
+    if kind is None:
+        kind = draw_operator(rng, grammar)
     match kind:
+        case None:
+            return None
         case 0:
             return parents.newcomer(rng)
         case 1:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.evolution.adaptation import OperatorMemory
 from dbrm.evolution.independence import Basis
-from dbrm.evolution.operators import Parents, create
+from dbrm.evolution.operators import Parents, create, draw_operator
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
 from dbrm.features import ColumnCache, Feature, covariate, evaluate, fit_knots
@@ -75,27 +76,28 @@ class _Builder:
     def full(self) -> bool:
         return len(self.numbers) == self._problem.effort.population_size
 
-    def add(self, feature: Feature) -> None:
+    def add(self, feature: Feature) -> bool:
         """Compute a new feature's column and let it in if it is fit for use."""
         feature = self._problem.simplify(feature)
         number = self._registry.known(feature)
         if number is not None and number in self.numbers:
             self._rejections.count("already in the population")
-            return
+            return False
         feature = fit_knots(feature, self._problem.table, self.cache)
         columns, statuses = evaluate([feature], self._problem.table, self.cache)
         if statuses[0] == Status.OK:
-            self.admit(feature, columns[:, 0])
-        else:
-            self._rejections.count(Status(statuses[0]).meaning)
+            return self.admit(feature, columns[:, 0])
+        self._rejections.count(Status(statuses[0]).meaning)
+        return False
 
-    def admit(self, feature: Feature, column: Column) -> None:
+    def admit(self, feature: Feature, column: Column) -> bool:
         """Let a feature with a sound column in unless it depends on those already there."""
-        if self._basis.admit(column):
-            self.numbers.append(self._registry.number(feature, column))
-            self.columns.append(column)
-        else:
+        if not self._basis.admit(column):
             self._rejections.count("linearly dependent on the population")
+            return False
+        self.numbers.append(self._registry.number(feature, column))
+        self.columns.append(column)
+        return True
 
     def build(self) -> Population:
         n_rows = self._problem.table.n_rows
@@ -107,13 +109,15 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
     r""":math:`\mathcal{S}_0`: the covariates, or those most correlated with the response.
 
     With more covariates than places the choice is by the absolute correlation with the
-    score residual of the null model (marginal testing, paper Sec. 3.3).
+    score residual of the null model (marginal testing, paper Sec. 3.3); those to be kept
+    come first.
     """
     table = problem.table
     names = list(table.names)
     if len(names) > problem.effort.population_size:
         strength = problem.marginal_strength()
         names = [names[j] for j in np.argsort(-strength, kind="stable")]
+        names = [*problem.keep, *(name for name in names if name not in problem.keep)]
     builder = _Builder(problem, registry, rejections)
     for name in names:
         if builder.full:
@@ -146,14 +150,18 @@ def next_population(
     inclusion: FloatArray,
     *,
     first: bool = False,
+    memory: OperatorMemory | None = None,
 ) -> Population:
     r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features.
 
-    The `first` time, up to half of the free places go to features of the pool.
+    The `first` time, up to half of the free places go to features of the pool. A `memory`
+    is told which operator made which newcomer.
     """
     rule = problem.filtration
     deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)
     survives = rng.random(population.size) >= deletion
+    kept = [registry.known(covariate(name)) for name in problem.keep]
+    survives |= np.isin(population.numbers, [number for number in kept if number is not None])
     builder = _Builder(problem, registry, rejections)
     features = population.features(registry)
     # Not the population's own columns: a feature may have got a simpler name meanwhile,
@@ -169,7 +177,7 @@ def next_population(
     )
     if first:
         _plant(rng, problem, builder)
-    _fill(rng, problem, builder, parents)
+    _fill(rng, problem, builder, parents, memory)
     return builder.build()
 
 
@@ -185,11 +193,20 @@ def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> Non
         builder.add(problem.pool[position])
 
 
-def _fill(rng: np.random.Generator, problem: Problem, builder: _Builder, parents: Parents) -> None:
+def _fill(
+    rng: np.random.Generator,
+    problem: Problem,
+    builder: _Builder,
+    parents: Parents,
+    memory: OperatorMemory | None,
+) -> None:
     build = partial(problem.projector.build, cache=builder.cache)
     for _ in range(_TRIES_PER_PLACE * problem.effort.population_size):
         if builder.full:
             return
-        feature = create(rng, parents, problem.grammar, build)
-        if feature is not None:
-            builder.add(feature)
+        kind = draw_operator(rng, problem.grammar)
+        feature = create(rng, parents, problem.grammar, build, kind)
+        if kind is None or feature is None:
+            continue
+        if builder.add(feature) and memory is not None:
+            memory.note(builder.numbers[-1], kind)

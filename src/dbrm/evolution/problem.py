@@ -55,6 +55,8 @@ class Grammar:
         :math:`D_{max}`.
     max_complexity
         Largest :math:`c(F)`.
+    operators, adaptive
+        Weights of the operators, and whether they follow what each operator achieves.
     max_projection
         Most inputs of one projection.
     projection
@@ -66,6 +68,7 @@ class Grammar:
     max_depth: int = 5
     max_complexity: int = 12
     max_projection: int = 4
+    adaptive: bool = False
     projection: AbstractStrategy = field(default_factory=OptimizeThenTransform)
 
 
@@ -155,6 +158,8 @@ class Problem:
     ----------
     always
         Covariates that every model contains.
+    keep
+        Covariates that filtration never removes from a population.
     pool
         Promising features found beforehand, best first; they extend the set
         :math:`\mathcal{F}_0` that mutation draws from.
@@ -168,6 +173,7 @@ class Problem:
     effort: Effort
     max_model_size: int
     always: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
     pool: tuple[Feature, ...] = ()
 
     @cached_property
