@@ -59,18 +59,22 @@ def run_pool_gibbs(
 ) -> ChainResult:
     """Fill the pool by a GMJMCMC phase, then sample exactly over its models."""
     chain = Chain(problem)
-    evolve(rng, chain, report)
+    evolve(rng, chain, report, share_of_time=0.5)
     pool = fill_reservoir(chain, problem.effort.reservoir)
     sampler = _Sampler(chain, pool)
     n_steps = problem.effort.n_final
     log_posterior, sizes = np.empty(n_steps), np.empty(n_steps)
-    frequency = np.zeros(len(chain.registry))
-    model: list[int] = []
+    total = np.zeros(len(chain.registry))
+    model = sampler.best_known()
+    done = 0
     for step in range(n_steps):
         model, log_posterior[step], window, inclusion = sampler.step(rng, model)
         sizes[step] = len(model)
-        frequency[pool.numbers[window]] += inclusion / n_steps
-    return chain.result(Draws(log_posterior, sizes, frequency))
+        total[pool.numbers[window]] += inclusion
+        done = step + 1
+        if chain.out_of_time():
+            break
+    return chain.result(Draws(log_posterior[:done], sizes[:done], total / done))
 
 
 class _Sampler:
@@ -84,6 +88,16 @@ class _Sampler:
         self._terms = np.array([prior.feature_log_prior(feature) for feature in features])
         self._size = min(chain.problem.effort.population_size, len(features))
 
+    def best_known(self) -> list[int]:
+        """Best model found so far whose features are all in the pool, to start from."""
+        models = self._chain.models()
+        position = {int(number): place for place, number in enumerate(self._pool.numbers)}
+        for row in np.argsort(-(models.log_evidence + models.log_prior), kind="stable"):
+            members = models.features_of(int(row)).tolist()
+            if len(members) <= self._size and all(number in position for number in members):
+                return sorted(position[number] for number in members)
+        return []
+
     def step(
         self, rng: np.random.Generator, model: list[int]
     ) -> tuple[list[int], float, list[int], FloatArray]:
@@ -93,7 +107,8 @@ class _Sampler:
         window = draw_window(rng, model, n_pool, self._size)
         prepared = problem.engine.prepare(self._pool.columns[:, window])
         terms = problem.prior_terms([float(self._terms[position]) for position in window])
-        target = PriorTerms(terms.feature, terms.size - log_window_count(n_pool, self._size))
+        windows = log_window_count(n_pool, self._size)
+        target = PriorTerms(terms.feature, terms.size - windows)
         population = Population(self._pool.numbers[window], self._pool.columns[:, window])
         effort = problem.effort
         if len(window) <= prepared.enumeration_limit:
@@ -103,11 +118,17 @@ class _Sampler:
             inclusion = found.inclusion
         else:
             start = np.array([position in model for position in window], dtype=np.bool_)
-            found = effort.mjmcmc.explore(rng, prepared, target, start)
+            # Nothing learned on the way: the steps must leave the conditional law alone.
+            steps = replace(effort.mjmcmc, adapt=0.0)
+            found = steps.explore(rng, prepared, target, start)
             assert found.walk is not None
             inclusion = found.walk.frequency
         # The books hold the posterior itself, without the factor for the window.
-        found = replace(found, log_prior=terms.of(found.masks))
+        found = replace(
+            found,
+            log_prior=terms.of(found.masks),
+            log_lost=found.log_lost + float(windows.max()),
+        )
         self._chain.record(found, population)
         chosen = found.last[None]
         value = float(prepared.log_evidence(chosen)[0][0] + terms.of(chosen)[0])

@@ -34,12 +34,13 @@ def run_rgmjmcmc(
 ) -> ChainResult:
     """Run one reversible chain."""
     chain = Chain(problem)
-    evolve(rng, chain, report)
+    evolve(rng, chain, report, share_of_time=0.5)
     space = _FeatureSpace(chain, fill_reservoir(chain, problem.effort.reservoir))
     model = _draw_start(rng, chain)
     n_steps = problem.effort.n_final
     log_posterior, size = np.empty(n_steps), np.empty(n_steps)
     visits: dict[int, int] = {}
+    done = 0
     for step in range(n_steps):
         model, swap = reversible_step(rng, space, model, problem.effort.mjmcmc.rate)
         chain.count_move("population swap", accepted=swap.accepted)
@@ -47,10 +48,13 @@ def run_rgmjmcmc(
         size[step] = len(model)
         for number in model:
             visits[number] = visits.get(number, 0) + 1
+        done = step + 1
+        if chain.out_of_time():
+            break
     frequency = np.zeros(len(chain.registry))
     for number, count in visits.items():
-        frequency[number] = count / max(n_steps, 1)
-    return chain.result(Draws(log_posterior, size, frequency))
+        frequency[number] = count / done
+    return chain.result(Draws(log_posterior[:done], size[:done], frequency))
 
 
 def _draw_start(rng: np.random.Generator, chain: Chain) -> Model:
@@ -74,7 +78,7 @@ class _FeatureSpace:
             int(number): reservoir.columns[:, position]
             for position, number in enumerate(reservoir.numbers)
         }
-        self._terms: dict[int, float] = {}
+        self._features: dict[int, Feature] = {}
         self._known: dict[Model, float] = {}
 
     def grow(self, rng: np.random.Generator, model: Model) -> Sequence[int]:
@@ -82,9 +86,11 @@ class _FeatureSpace:
         problem = self._problem
         size = max(problem.effort.population_size, len(model))
         basis = Basis(problem.always_columns, size)
-        members = sorted(model)
-        population = [number for number in members if basis.admit(self._column(number))]
-        features = [self._chain.registry.features[number] for number in members]
+        population = sorted(model)
+        # The model is inside whatever the basis says of it, or the ratio would not hold.
+        for number in population:
+            basis.admit(self._column(number))
+        features = [self._feature(number) for number in population]
         parents = Parents(
             population=features,
             weights=np.ones(len(features)),
@@ -121,16 +127,20 @@ class _FeatureSpace:
 
     def _column(self, number: int) -> Column:
         if number not in self._columns:
-            feature = self._chain.registry.features[number]
+            feature = self._feature(number)
             self._columns[number] = evaluate([feature], self._problem.table)[0][:, 0]
         return self._columns[number]
 
+    def _feature(self, number: int) -> Feature:
+        """A feature under the spelling it had when it was first asked for.
+
+        The registry may learn a simpler one later. Here neither the target nor the law of
+        the populations may move.
+        """
+        return self._features.setdefault(number, self._chain.registry.features[number])
+
     def _term(self, number: int) -> float:
-        """Prior of a feature, fixed when it is first asked for: the target must not move."""
-        if number not in self._terms:
-            feature = self._chain.registry.features[number]
-            self._terms[number] = self._problem.model_prior.feature_log_prior(feature)
-        return self._terms[number]
+        return self._problem.model_prior.feature_log_prior(self._feature(number))
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
         """Climb inside the population; every model looked at enters the books."""
