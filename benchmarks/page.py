@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,7 +19,8 @@ def machine() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     today = datetime.now(tz=UTC).date().isoformat()
     return (
-        f"Measured {today} on {_processor()}, {os.cpu_count()} cores, {platform.system()}; "
+        f"Measured {today} at commit {_commit()} on {_processor()}, {os.cpu_count()} cores, "
+        f"{platform.system()}; "
         f"Python {platform.python_version()}, {versions}."
     )
 
@@ -27,6 +29,14 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     """A Markdown table; all columns but the first are aligned to the right."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _commit() -> str:
+    """The commit of this checkout; a plus sign tells that files have changed since."""
+    folder = Path(__file__).parent
+    describe = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(describe, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _processor() -> str:

@@ -100,11 +100,11 @@ class _FeatureSpace:
         for _ in range(_TRIES_PER_PLACE * size):
             if len(population) >= size:
                 break
-            number = self._newcomer(rng, parents)
-            if number is None or number in population:
+            newcomer = self._newcomer(rng, parents)
+            if newcomer is None or newcomer in population:
                 continue
-            if basis.admit(self._column(number)):
-                population.append(number)
+            if basis.admit(self._column(newcomer)):
+                population.append(newcomer)
         return population
 
     def _newcomer(self, rng: np.random.Generator, parents: Parents) -> int | None:

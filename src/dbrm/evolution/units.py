@@ -62,7 +62,8 @@ class Units:
 
     def dimension(self, feature: Feature) -> Dimension | None:
         """Dimension of a feature, ``None`` if it makes no sense."""
-        return fold(feature, self._combine)
+        found: Dimension | None = fold(feature, self._combine)
+        return found
 
     def allow(self, feature: Feature) -> bool:
         """Whether a feature is dimensionally sensible."""
