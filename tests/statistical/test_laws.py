@@ -11,9 +11,8 @@ import dbrm
 from dbrm.datasets import simulate_planets
 
 KEPLER = "troot(PeriodDays*PeriodDays*HostStarMassSlrMass)"
-VARIANTS = [
-    KEPLER.replace("MassSlrMass", star) for star in ("MassSlrMass", "RadiusSlrRad", "TempK")
-]
+STARS = ("MassSlrMass", "RadiusSlrRad", "TempK")
+VARIANTS = [KEPLER.replace("MassSlrMass", star) for star in STARS]
 MASS = "RadiusJpt*RadiusJpt*RadiusJpt*PlanetaryDensJpt"
 # The paper calls a feature detected above this inclusion probability (Ex. 4 and 5).
 DETECTED = 0.25

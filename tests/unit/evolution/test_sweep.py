@@ -114,14 +114,17 @@ def test_the_work_is_bounded(rng, pose, monkeypatch):
     assert str(pool[0]) == "x1*x1*x4"
 
 
-def test_many_covariates_are_thinned_to_the_strongest(rng, pose, monkeypatch):
+def test_of_many_covariates_the_strongest_are_swept_and_none_is_overlooked(rng, pose, monkeypatch):
+    """Functions of the five strongest only; every covariate and its products with those."""
     monkeypatch.setattr(sweep, "_MOST_COVARIATES", 5)
     values = rng.normal(size=(100, 12))
-    problem = pose(values, values[:, 9] * 3 + values[:, 4] + 0.1 * rng.normal(size=100))
-    pool = sweep_features(problem, 2)
-    used = {name for feature in pool for name in feature.covariates}
-    assert {"x10", "x5"} <= used
-    assert len(used) <= 5
+    weak = int(np.argmin(np.abs(np.corrcoef(values.T, values[:, 9])[9])))
+    response = values[:, 9] * 3 + values[:, 4] + values[:, 9] * values[:, weak]
+    problem = pose(values, response + 0.1 * rng.normal(size=100))
+    pool = {str(feature) for feature in sweep_features(problem, 2)}
+    assert {"x10", "x5"} <= pool
+    assert pool & {f"x10*x{weak + 1}", f"x{weak + 1}*x10"}
+    assert len({text for text in pool if text.startswith("tanh")}) <= 5
 
 
 @pytest.mark.parametrize(
