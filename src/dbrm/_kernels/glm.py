@@ -33,11 +33,18 @@ __all__ = [
     "TABLE",
     "choose",
     "evaluate_glm",
+    "evaluate_likelihood",
     "evaluate_many_glm",
-    "fit_chosen",
+    "evaluate_mixture",
+    "evaluate_normal",
+    "evaluate_plain",
+    "evaluate_wald",
     "fit_firth",
     "fit_from",
+    "independent",
+    "scale_of",
     "set_penalty",
+    "shape_at",
 ]
 
 # The values of `dbrm.status.Status`, which kernels must not import.
@@ -53,18 +60,18 @@ _LARGEST_PENALTY = 1e100
 
 
 @nb.njit(cache=True, nogil=True)
-def choose(context, mask):
+def choose(problem, mask):
     """Write the fixed columns and those of the mask into the work space; return their number.
 
     The places behind the last one stay valid column numbers, as `weighted_gram` needs.
     """
-    chosen = context.work.chosen
-    k = context.rows.n_fixed
+    chosen = problem.work.chosen
+    k = problem.rows.n_fixed
     for j in range(k):
         chosen[j] = j
     for j in range(mask.size):
         if mask[j]:
-            chosen[k] = context.rows.n_fixed + j
+            chosen[k] = problem.rows.n_fixed + j
             k += 1
     for j in range(k, chosen.size):
         chosen[j] = 0
@@ -72,24 +79,24 @@ def choose(context, mask):
 
 
 @nb.njit(cache=True, nogil=True)
-def independent(context, k):
+def independent(problem, k):
     """Whether the chosen columns are linearly independent over the rows that count."""
-    work = context.work
-    submatrix(context.unit_gram, work, k)
+    work = problem.work
+    submatrix(problem.unit_gram, work, k)
     for i in range(k):
         if not work.hessian[i, i] > 0.5:
             return False
-    return cholesky(work.hessian, k, work.factor, context.tolerance) == 0
+    return cholesky(work.hessian, k, work.factor, problem.tolerance) == 0
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def set_penalty(context, k, precision):
+def set_penalty(problem, k, precision):
     """Prior precisions of the scaled coefficients; returns half the log of their product."""
-    work = context.work
+    work = problem.work
     total = 0.0
     work.penalty[0] = 0.0
     for i in range(1, k):
-        unit = context.scale[work.chosen[i]]
+        unit = problem.scale[work.chosen[i]]
         penalty = precision / unit / unit
         if penalty < _LARGEST_PENALTY:
             total += 0.5 * np.log(precision) - np.log(unit)
@@ -101,8 +108,8 @@ def set_penalty(context, k, precision):
 
 
 @nb.njit(cache=True, nogil=True)
-def _shape_at(context, value, start):
-    rows, work = context.rows, context.work
+def shape_at(problem, value, start):
+    rows, work = problem.rows, problem.work
     if rows.shape == rows.shape:
         return rows.shape
     if rows.family == NEGATIVE_BINOMIAL:
@@ -112,24 +119,35 @@ def _shape_at(context, value, start):
     )
 
 
+@nb.njit(cache=True, nogil=True, inline="always")
+def scale_of(problem, shape):
+    """Factor of the likelihood beside the prior: gamma and Gaussian fits feel the dispersion."""
+    rows = problem.rows
+    felt = problem.prior != TABLE and (rows.family == GAMMA or rows.family == GAUSSIAN)
+    return shape if felt else 1.0
+
+
 @nb.njit(cache=True, nogil=True)
-def fit_from(context, k, value, shape):
+def fit_from(problem, k, value, shape):
     """Maximise over coefficients and dispersion in turn, from where the work space stands.
 
-    Returns the log likelihood's moving part, the shape and a status. Gamma and Gaussian
-    coefficients depend on the dispersion only through the prior.
+    Returns the log likelihood's moving part, the shape and a status. The coefficients
+    of a gamma or Gaussian response depend on the dispersion only through the prior.
     """
-    rows, work = context.rows, context.work
-    scaled = context.prior != TABLE and (rows.family == GAMMA or rows.family == GAUSSIAN)
+    rows, work = problem.rows, problem.work
+    known = rows.shape == rows.shape
+    felt = rows.family == NEGATIVE_BINOMIAL or (
+        problem.prior != TABLE and (rows.family == GAMMA or rows.family == GAUSSIAN)
+    )
+    repeats = 1 if known or not felt else problem.max_iterations
+    thorough = problem.strict or repeats > 1
     status = OK
-    if rows.shape == rows.shape or not (scaled or rows.family == NEGATIVE_BINOMIAL):
-        scale = shape if scaled else 1.0
-        value, status = newton(context, k, value, shape, scale, context.strict)
-        return value, _shape_at(context, value, shape), status
-    for _ in range(context.max_iterations):
-        value, status = newton(context, k, value, shape, shape if scaled else 1.0, True)
+    for _ in range(repeats):
+        value, status = newton(problem, k, value, shape, scale_of(problem, shape), thorough)
         previous = shape
-        shape = _shape_at(context, value, previous)
+        shape = shape_at(problem, value, previous)
+        if repeats == 1:
+            break
         if rows.family == NEGATIVE_BINOMIAL:
             value = linearise_at(rows, shape, work.eta, work)
         if abs(np.log(shape / previous)) < 1e-8:
@@ -138,28 +156,16 @@ def fit_from(context, k, value, shape):
 
 
 @nb.njit(cache=True, nogil=True)
-def fit_chosen(context, k):
-    """Fit the chosen columns under the penalties in the work space, from the common starts."""
-    start, rows = context.start, context.rows
-    if context.plain:
-        value, status = plain_scoring(context, k)
-        return value, _shape_at(context, value, start.shape), status
-    scaled = context.prior != TABLE and (rows.family == GAMMA or rows.family == GAUSSIAN)
-    value = begin(context, k, start.shape, start.shape if scaled else 1.0)
-    return fit_from(context, k, value, start.shape)
-
-
-@nb.njit(cache=True, nogil=True)
-def fit_firth(context, k, shape):
+def fit_firth(problem, k, shape):
     """Firth's coefficients of the chosen columns; returns the moving part and success."""
-    load_null(context.start, context.rows, context.work, k)
-    return firth(context.rows, context.work, k, shape)
+    load_null(problem.start, problem.rows, problem.work, k)
+    return firth(problem.rows, problem.work, k, shape)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _wald(context, k, shape):
+def _wald(problem, k, shape):
     """Log total information and Wald statistic of the slopes, from the Hessian at hand."""
-    rows, work = context.rows, context.work
+    rows, work = problem.rows, problem.work
     scale = shape if rows.family == GAMMA or rows.family == GAUSSIAN else 1.0
     quadratic = 0.0
     cross = 0.0
@@ -173,52 +179,51 @@ def _wald(context, k, shape):
 
 
 @nb.njit(cache=True, nogil=True)
-def _score_normal(context, k, likelihood, half_log_prior):
+def _score_normal(problem, k, likelihood, half_log_prior):
     """Laplace approximation around the penalised mode, flat intercept.
 
     Minus infinity where even the prior leaves a direction undetermined.
     """
-    work = context.work
+    work = problem.work
     value = likelihood - penalty_of(work, k, work.beta) + half_log_prior + 0.5 * _LOG_TWO_PI
     for i in range(k):
         value -= np.log(work.factor[i, i])
-    return value + context.dispersion
+    return value + problem.dispersion
 
 
 @nb.njit(cache=True, nogil=True)
-def _integrate_precision(context, k):
+def _integrate_precision(problem, k):
     r"""Evidence with an unknown common precision :math:`\tau`: trapezoids in :math:`\log\tau`.
 
     The closed-form marginal prior is a spike with heavy tails and the posterior under it
     often has two modes, so one Laplace approximation would do for neither. From tight to
     loose priors each fit starts at the last one.
     """
-    start, rows, work = context.start, context.rows, context.work
+    start, rows, work = problem.start, problem.rows, problem.work
     slopes = k - 1
-    top = np.log(max(context.prior_shape, 1.0) / context.prior_rate) + 5.0
+    top = np.log(max(problem.prior_shape, 1.0) / problem.prior_rate) + 5.0
     step = 0.25
-    scaled = rows.family == GAMMA or rows.family == GAUSSIAN
     best = -np.inf
     total = 0.0
     worst = OK
     shape = start.shape
     for node in range(600):
         psi = top - step * node
-        half = set_penalty(context, k, np.exp(psi))
+        half = set_penalty(problem, k, np.exp(psi))
         if node == 0:
-            value = begin(context, k, shape, shape if scaled else 1.0)
-        value, shape, status = fit_from(context, k, value, shape)
+            value = begin(problem, k, shape, scale_of(problem, shape))
+        value, shape, status = fit_from(problem, k, value, shape)
         worst = max(worst, status)
         likelihood = log_likelihood(rows.family, rows.constants, value, shape)
         if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
             worst = PERFECT_FIT
-        log_term = _score_normal(context, k, likelihood, half)
+        log_term = _score_normal(problem, k, likelihood, half)
         if slopes == 0:
             return log_term, worst
         if not abs(log_term) < np.inf:
             return -np.inf, DEPENDENT
-        log_term += context.prior_shape * (np.log(context.prior_rate) + psi)
-        log_term -= lgamma(context.prior_shape) + context.prior_rate * np.exp(psi)
+        log_term += problem.prior_shape * (np.log(problem.prior_rate) + psi)
+        log_term -= lgamma(problem.prior_shape) + problem.prior_rate * np.exp(psi)
         if log_term > best:
             total = total * np.exp(best - log_term) + 1.0
             best = log_term
@@ -234,39 +239,98 @@ def _integrate_precision(context, k):
 
 
 @nb.njit(cache=True, nogil=True)
-def evaluate_glm(context, mask):
-    """Log evidence and status of one mask."""
-    rows = context.rows
-    k = choose(context, mask)
-    row = k - rows.n_fixed
-    if context.prior == TABLE and context.table[0][row] == -np.inf:
-        return -np.inf, UNDEFINED
-    if context.prior == NORMAL_LOG_GAMMA:
-        return _integrate_precision(context, k)
-    # A proper prior determines the coefficients of dependent columns too.
-    if context.prior == TABLE and not independent(context, k):
-        return -np.inf, DEPENDENT
-    half = set_penalty(context, k, context.prior_rate)
-    value, shape, status = fit_chosen(context, k)
-    likelihood = log_likelihood(rows.family, rows.constants, value, shape)
+def _likelihood(problem, k):
+    """Maximised log likelihood of the chosen columns, the shape and a status."""
+    rows, start = problem.rows, problem.start
+    value = begin(problem, k, start.shape, scale_of(problem, start.shape))
+    value, shape, status = fit_from(problem, k, value, start.shape)
     if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
         status = PERFECT_FIT
-    if context.prior == NORMAL:
-        score = _score_normal(context, k, likelihood, half)
-        if not abs(score) < np.inf:
-            return -np.inf, DEPENDENT
-        return score, status
-    information = 0.0
-    wald = 0.0
-    if context.strict:
-        if status == SEPARATED:
-            # Infinite coefficients carry no information; Firth's are finite.
-            fit_firth(context, k, shape)
-        information, wald = _wald(context, k, shape)
-    score = glm_score_one(likelihood, information, wald, row, *context.table) + context.dispersion
+    return log_likelihood(rows.family, rows.constants, value, shape), shape, status
+
+
+# One function for each kind of prior, so that none compiles what only others need.
+
+
+def evaluate_likelihood(problem, mask):
+    """Log evidence and status of one mask, prior a function of the likelihood alone."""
+    k = choose(problem, mask)
+    row = k - problem.rows.n_fixed
+    if problem.table[0][row] == -np.inf:
+        return -np.inf, UNDEFINED
+    if not independent(problem, k):
+        return -np.inf, DEPENDENT
+    set_penalty(problem, k, 0.0)
+    likelihood, _, status = _likelihood(problem, k)
+    score = likelihood + problem.table[0][row] + problem.dispersion
     if not abs(score) < np.inf:
         return -np.inf, UNDEFINED
     return score, status
+
+
+def evaluate_wald(problem, mask):
+    """Log evidence and status of one mask, prior a function of the Wald statistic too."""
+    k = choose(problem, mask)
+    row = k - problem.rows.n_fixed
+    if problem.table[0][row] == -np.inf:
+        return -np.inf, UNDEFINED
+    if not independent(problem, k):
+        return -np.inf, DEPENDENT
+    set_penalty(problem, k, 0.0)
+    likelihood, shape, status = _likelihood(problem, k)
+    if status == SEPARATED:
+        # Infinite coefficients carry no information; Firth's are finite.
+        fit_firth(problem, k, shape)
+    information, wald = _wald(problem, k, shape)
+    score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
+    if not abs(score) < np.inf:
+        return -np.inf, UNDEFINED
+    return score, status
+
+
+def evaluate_normal(problem, mask):
+    """Log evidence and status of one mask, normal prior with a known precision.
+
+    A proper prior determines the coefficients of dependent columns too.
+    """
+    k = choose(problem, mask)
+    half = set_penalty(problem, k, problem.prior_rate)
+    likelihood, _, status = _likelihood(problem, k)
+    score = _score_normal(problem, k, likelihood, half)
+    if not abs(score) < np.inf:
+        return -np.inf, DEPENDENT
+    return score, status
+
+
+def evaluate_mixture(problem, mask):
+    """Log evidence and status of one mask, normal prior with an unknown precision."""
+    return _integrate_precision(problem, choose(problem, mask))
+
+
+def evaluate_plain(problem, mask):
+    """Log evidence and status of one mask by undamped scoring; tabulated priors."""
+    rows = problem.rows
+    k = choose(problem, mask)
+    row = k - rows.n_fixed
+    if problem.table[0][row] == -np.inf:
+        return -np.inf, UNDEFINED
+    if not independent(problem, k):
+        return -np.inf, DEPENDENT
+    set_penalty(problem, k, 0.0)
+    value, status = plain_scoring(problem, k)
+    shape = shape_at(problem, value, problem.start.shape)
+    likelihood = log_likelihood(rows.family, rows.constants, value, shape)
+    information, wald = _wald(problem, k, shape) if problem.strict else (0.0, 0.0)
+    score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
+    if not abs(score) < np.inf:
+        return -np.inf, UNDEFINED
+    return score, status
+
+
+@nb.njit(cache=True, nogil=True)
+def evaluate_glm(context, mask):
+    """Log evidence and status of one mask; see `dbrm._kernels.glm_pointers`."""
+    return context.call(context.problem, mask)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -275,5 +339,5 @@ def evaluate_many_glm(context, masks):
     values = np.empty(masks.shape[0])
     statuses = np.empty(masks.shape[0], dtype=np.uint8)
     for row in range(masks.shape[0]):
-        values[row], statuses[row] = evaluate_glm(context, masks[row])
+        values[row], statuses[row] = context.call(context.problem, masks[row])
     return values, statuses

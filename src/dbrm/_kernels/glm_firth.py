@@ -9,8 +9,8 @@ prior (Firth 1993, Heinze & Schemper 2002). With leverages
 import numba as nb
 import numpy as np
 
-from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve, weighted_gram
-from dbrm._kernels.glm_rows import expect, linearise, weight_slopes
+from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
+from dbrm._kernels.glm_rows import expect, weight_slopes
 
 __all__ = ["firth"]
 
@@ -20,7 +20,7 @@ _MAX_ITERATIONS = 100
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _expected(rows, work, shape, eta):
     """Score and expected information at `eta` into the work space; returns the value there."""
-    value = linearise(
+    value = rows.linearise(
         rows.family, rows.link, shape, rows.mean, rows.total, eta, work.score, work.weight
     )
     expect(rows.family, rows.link, shape, rows.total, eta, work.weight)
@@ -31,7 +31,7 @@ def _expected(rows, work, shape, eta):
 def _information(rows, work, k):
     """Factor of the information at the current weights; returns half its log determinant."""
     shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
-    weighted_gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
+    rows.gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
     if cholesky(work.hessian, k, work.factor, 1e-14) > 0:
         return -np.inf
     total = 0.0

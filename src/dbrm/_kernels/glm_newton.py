@@ -10,11 +10,12 @@ from collections import namedtuple
 import numba as nb
 import numpy as np
 
-from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve, weighted_gram
-from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect, linearise
+from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
+from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect
 
 __all__ = [
     "GlmContext",
+    "GlmProblem",
     "GlmRows",
     "GlmStart",
     "GlmWork",
@@ -46,10 +47,11 @@ SINGULAR = 1e-14
 
 # family, link: codes of `glm_rows`; quadratic: the curvature is the observed information; shape:
 # the given shape, or nan; mean, total, offset: one value per (grouped, padded) row;
-# columns: column x block x row, fixed ones first; flat: the same as column x row.
+# columns: column x block x row, fixed ones first; flat: the same as column x row;
+# linearise, gram: addresses of the two row loops (`glm_pointers`).
 GlmRows = namedtuple(
     "GlmRows",
-    "family link quadratic shape mean total offset columns flat n_fixed constants",
+    "family link quadratic shape mean total offset columns flat n_fixed constants linearise gram",
 )
 # Where all masks start: coefficients, linear predictor, value and shape of the null
 # model, its information and gradient for all columns; information and right-hand side
@@ -60,11 +62,13 @@ GlmStart = namedtuple(
 # unit_gram: cross products of the columns scaled to unit length, for the rank; strict:
 # information is needed at the maximum; dispersion: what an unknown one adds; scale: units
 # of the raw columns.
-GlmContext = namedtuple(
-    "GlmContext",
+GlmProblem = namedtuple(
+    "GlmProblem",
     "rows start unit_gram tolerance prior strict dispersion table scale prior_shape "
     "prior_rate max_iterations plain work",
 )
+# What search loops hold: the address of the evaluation, and its first argument.
+GlmContext = namedtuple("GlmContext", "call problem")
 GlmWork = namedtuple(
     "GlmWork",
     "chosen beta trial direction gradient penalty eta moved score weight step scaled "
@@ -88,7 +92,7 @@ def new_work(n_columns: int, n_blocks: int, block: int) -> GlmWork:
 @nb.njit(cache=True, nogil=True)
 def linearise_at(rows, shape, eta, work):
     """Score and information at `eta` into the work space; returns the value there."""
-    return linearise(
+    return rows.linearise(
         rows.family, rows.link, shape, rows.mean, rows.total, eta, work.score, work.weight
     )
 
@@ -109,7 +113,7 @@ def means(rows, eta, out):
 def hessian_of(rows, work, k):
     """Cross products of the chosen columns, with the weights at hand."""
     shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
-    weighted_gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
+    rows.gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -210,9 +214,9 @@ def load_null(start, rows, work, k):
 
 
 @nb.njit(cache=True, nogil=True)
-def begin(context, k, shape, scale):
+def begin(problem, k, shape, scale):
     """One scoring step from each of the two starting places; keep the better. Returns its value."""
-    rows, start, work = context.rows, context.start, context.work
+    rows, start, work = problem.rows, problem.start, problem.work
     load_null(start, rows, work, k)
     submatrix(start.hessian, work, k)
     factorise(work, k, scale)
@@ -246,17 +250,17 @@ def _second_start(rows, start, work, k, scale):
 
 
 @nb.njit(cache=True, nogil=True)
-def newton(context, k, value, shape, scale, thorough):
+def newton(problem, k, value, shape, scale, thorough):
     """Maximise over the coefficients from where the work space is linearised.
 
     Returns the value at the maximum (or the supremum) and a status. If ``thorough``, the
     work space on exit is at the maximum, with expected information; otherwise only near
     it, and the rest of the way is added to the value.
     """
-    rows, work = context.rows, context.work
+    rows, work = problem.rows, problem.work
     settled = SETTLED if rows.quadratic else SETTLED_LINEARLY
     profiled = rows.family == GAMMA or rows.family == GAUSSIAN
-    for iteration in range(context.max_iterations):
+    for iteration in range(problem.max_iterations):
         hessian_of(rows, work, k)
         failed = factorise(work, k, scale)
         decrement, jump = _direct(rows, work, k, scale)
@@ -279,26 +283,26 @@ def newton(context, k, value, shape, scale, thorough):
         value, taken = _advance(rows, work, k, value, shape, scale)
         if taken == 0.0:
             return value, OK if decrement < 1e-6 else NOT_CONVERGED
-        if iteration >= 5 and taken == 1.0 and jump > 0.5:
+        if taken == 1.0 and jump > 0.5 and (iteration >= 5 or decrement < 0.5):
             # Under separation every step gains one unit of eta, without end.
             value = _stride(rows, work, k, value, shape, scale)
     return value, NOT_CONVERGED
 
 
 @nb.njit(cache=True, nogil=True)
-def plain_scoring(context, k):
+def plain_scoring(problem, k):
     """Iteratively reweighted least squares as R's ``glm`` does it: undamped, at most 25 times.
 
     Starts at ``start.second_*`` (R's initial means), stops when the deviance changes by
     less than 1e-8 of itself.
     """
-    rows, start, work = context.rows, context.start, context.work
+    rows, start, work = problem.rows, problem.start, problem.work
     _second_start(rows, start, work, k, 1.0)
     value = linearise_at(rows, start.shape, work.moved, work)
     _accept(work, k)
     previous = 2.0 * (rows.constants.saturated - start.value)
     jump = 0.0
-    for _ in range(context.max_iterations - 1):
+    for _ in range(problem.max_iterations - 1):
         deviance = 2.0 * (rows.constants.saturated - value)
         if abs(deviance - previous) < 1e-8 * (abs(deviance) + 0.1):
             return value, SEPARATED if jump > RUNAWAY else OK

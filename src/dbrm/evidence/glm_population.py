@@ -4,27 +4,41 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
+import numba as nb
 import numpy as np
 
 from dbrm._kernels.glm import (
+    NORMAL,
+    NORMAL_LOG_GAMMA,
     choose,
     evaluate_glm,
     evaluate_many_glm,
-    fit_chosen,
     fit_firth,
-    fit_from,
-    independent,
     set_penalty,
 )
 from dbrm._kernels.glm_dispersion import Constants, log_likelihood
-from dbrm._kernels.glm_linalg import cross_products
-from dbrm._kernels.glm_newton import GlmContext, GlmRows, GlmStart, linearise_at, new_work
+from dbrm._kernels.glm_newton import (
+    GlmContext,
+    GlmProblem,
+    GlmRows,
+    GlmStart,
+    linearise_at,
+    new_work,
+)
+from dbrm._kernels.glm_pointers import evaluation_pointer, gram_pointer, linearise_pointer
 from dbrm._kernels.glm_rows import expect
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, Kernel
-from dbrm.evidence.design import Design, independent_columns
+from dbrm.evidence.design import Design
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.glm_prior import GlmPrior
+from dbrm.evidence.glm_starts import (
+    fit_chosen,
+    full_start,
+    null_start,
+    plain_start,
+    typical_precision,
+)
 from dbrm.evidence.links import Link
 from dbrm.evidence.solvers import PlainIRLS, Solver
 from dbrm.status import Status
@@ -66,15 +80,22 @@ class AbstractGlmPopulation(AbstractPrepared):
 class GlmPopulation(AbstractGlmPopulation):
     """Standardised columns, common starting points and scratch space; compiled.
 
+    ``call`` is the address of the evaluation of one mask over ``problem``.
     Not to be shared between threads: evaluations write into the scratch space.
     """
 
     design: Design
-    context: GlmContext
+    problem: GlmProblem
+    call: Any
+
+    @property
+    def context(self) -> GlmContext:
+        """What compiled loops take as first argument."""
+        return GlmContext(self.call, self.problem)
 
     @property
     def size(self) -> int:
-        return int(self.design.flat.shape[0]) - int(self.context.rows.n_fixed)
+        return int(self.design.flat.shape[0]) - int(self.problem.rows.n_fixed)
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         # A copy is always contiguous and writable: one compiled version is enough.
@@ -88,15 +109,15 @@ class GlmPopulation(AbstractGlmPopulation):
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
         # Evidence can stop near the maximum; coefficients want to be at it.
-        context = self.context._replace(strict=True)
-        rows, work = context.rows, context.work
-        k = choose(context, mask)
-        set_penalty(context, k, _precision(context))
-        value, shape, status = fit_chosen(context, k)
+        problem = self.problem._replace(strict=True)
+        rows, work = problem.rows, problem.work
+        k = choose(problem, mask)
+        set_penalty(problem, k, typical_precision(problem))
+        value, shape, status = fit_chosen(problem, k)
         status = Status(int(status))
         likelihood = float(log_likelihood(rows.family, rows.constants, value, shape))
         if status is Status.SEPARATED and firth:
-            fit_firth(context, k, shape)
+            fit_firth(problem, k, shape)
         linearise_at(rows, shape, work.eta, work)
         expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
         chosen = work.chosen[:k]
@@ -139,15 +160,22 @@ def compile_population(
         design.flat,
         n_fixed,
         constants,
+        linearise_pointer(),
+        gram_pointer(),
     )
-    context = _empty_context(design, rows, prior, solver)
+    problem = _empty_problem(design, rows, prior, solver)
     if isinstance(solver, PlainIRLS):
-        return GlmPopulation(design, context._replace(start=_plain_start(context, design, link)))
-    context = context._replace(start=_null_start(context, design, inner_eta))
-    return GlmPopulation(design, context._replace(start=_full_start(context, design)))
+        kind = "plain"
+        problem = problem._replace(start=plain_start(problem, design, link))
+    else:
+        kind = "wald" if prior.strict else "likelihood"
+        kind = {NORMAL: "normal", NORMAL_LOG_GAMMA: "mixture"}.get(prior.kind, kind)
+        problem = problem._replace(start=null_start(problem, design, inner_eta))
+        problem = problem._replace(start=full_start(problem, design))
+    return GlmPopulation(design, problem, evaluation_pointer(kind, nb.typeof(problem)))
 
 
-def _empty_context(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solver) -> GlmContext:
+def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solver) -> GlmProblem:
     n_columns, n_blocks, block = design.blocks.shape
     square = np.zeros((n_columns, n_columns))
     none = np.zeros((0, 0)), np.zeros(0)
@@ -161,7 +189,7 @@ def _empty_context(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solve
         np.zeros(n_columns),
         *none,
     )
-    return GlmContext(
+    return GlmProblem(
         rows,
         start,
         design.unit_gram(),
@@ -184,88 +212,3 @@ def _compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         np.array(a, order="C") if isinstance(a, np.ndarray) else float(a) for a in arguments
     )
-
-
-def _precision(context: GlmContext) -> float:
-    """Prior precision of the slopes, its prior mean where it is unknown."""
-    if context.prior == 2:
-        return float(context.prior_shape / context.prior_rate)
-    return float(context.prior_rate)
-
-
-def _null_start(context: GlmContext, design: Design, inner_eta: float) -> GlmStart:
-    """Fit intercept and always-in columns, from a constant mean."""
-    rows, work, start = context.rows, context.work, context.start
-    k = choose(context, np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_))
-    set_penalty(context, k, _precision(context))
-    work.beta[:] = 0.0
-    work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
-    work.eta[:] = design.offset
-    work.eta[: design.n_live] += work.beta[0]
-    value = linearise_at(rows, start.shape, work.eta, work)
-    if not value > -np.inf:
-        value = _step_from(context, design, inner_eta, k)
-    value, shape, _ = fit_from(context, k, value, start.shape)
-    value = linearise_at(rows, shape, work.eta, work)
-    return GlmStart(
-        work.beta[:k].copy(),
-        work.eta.copy(),
-        value,
-        shape,
-        design.gram(work.weight),
-        _times(design, work.score),
-        start.second_hessian,
-        start.second_right,
-    )
-
-
-def _step_from(context: GlmContext, design: Design, constant: float, k: int) -> float:
-    """One scoring step from a constant predictor, where adding it to the offset is impossible."""
-    rows, work = context.rows, context.work
-    linearise_at(rows, context.start.shape, np.full(work.eta.size, constant), work)
-    right = _times(design, work.weight * (constant - design.offset) + work.score)[:k]
-    work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
-    work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
-    return float(linearise_at(rows, context.start.shape, work.eta, work))
-
-
-def _full_start(context: GlmContext, design: Design) -> GlmStart:
-    """Fit all independent columns; without a second start where they have no maximum."""
-    rows, work = context.rows, context.work
-    start: GlmStart = context.start
-    kept = independent_columns(context.unit_gram, 1e-6, max(design.n_live // 3, 1))
-    mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
-    mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
-    k = choose(context, mask)
-    if mask.sum() < 2 or not independent(context, k):
-        return start
-    set_penalty(context, k, _precision(context))
-    _, shape, status = fit_chosen(context, k)
-    if status != Status.OK:
-        return start
-    linearise_at(rows, shape, work.eta, work)
-    right = _times(design, work.weight * (work.eta - design.offset) + work.score)
-    return GlmStart(*start[:6], design.gram(work.weight), right)
-
-
-def _plain_start(context: GlmContext, design: Design, link: Link) -> GlmStart:
-    """R's initial means: each response, moved a little into the interior."""
-    rows, work = context.rows, context.work
-    start: GlmStart = context.start
-    n, y = design.total, design.mean
-    mean = {
-        1: (n * y + 0.5) / (n + 1.0),
-        2: y + 0.1,
-        4: np.where(y > 0, y, 1.0 / 6.0),
-    }.get(rows.family, y)
-    eta = link.eta(mean)
-    value = linearise_at(rows, start.shape, eta, work)
-    right = _times(design, work.weight * (eta - design.offset) + work.score)
-    return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
-
-
-def _times(design: Design, vector: FloatArray) -> FloatArray:
-    """Inner products of all columns with a vector; compiled sums, as in `Design.gram`."""
-    out = np.zeros(len(design.flat))
-    cross_products(design.flat, np.arange(len(design.flat)), len(design.flat), vector, out)
-    return out

@@ -20,7 +20,7 @@ from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import residuals_of_all
 from dbrm._kernels.glm import TABLE, evaluate_many_glm
 from dbrm._kernels.glm_dispersion import log_likelihood, profile_shape
-from dbrm._kernels.glm_newton import GlmStart, linearise_at
+from dbrm._kernels.glm_newton import GlmContext, GlmStart, linearise_at
 from dbrm._typing import FloatArray, Masks, Matrix
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.glm_population import DEPENDENCE_TOLERANCE, GlmPopulation
@@ -37,10 +37,12 @@ def after_steps(population: GlmPopulation, masks: Masks, steps: int = 2) -> Floa
     if steps < 1:
         msg = f"after_steps needs steps of at least 1; got steps={steps!r}."
         raise InvalidSettingError(msg)
-    start: GlmStart = population.context.start
+    start: GlmStart = population.problem.start
     one_place = GlmStart(*start[:6], np.zeros((0, 0)), np.zeros(0))
-    context = population.context._replace(start=one_place, max_iterations=steps - 1)
-    values, _ = evaluate_many_glm(context, np.array(masks, dtype=np.bool_, order="C"))
+    problem = population.problem._replace(start=one_place, max_iterations=steps - 1)
+    values, _ = evaluate_many_glm(
+        GlmContext(population.call, problem), np.array(masks, dtype=np.bool_, order="C")
+    )
     return np.asarray(values)
 
 
@@ -58,28 +60,28 @@ def quadratic_of_all(
     at
         Expand at the fitted null model, or at coefficients of zero.
     """
-    context = population.context
-    if context.prior != TABLE or context.strict:
+    problem = population.problem
+    if problem.prior != TABLE or problem.strict:
         msg = "quadratic_of_all needs a prior such as jeffreys, bic or aic."
         raise InvalidSettingError(msg)
     value, hessian, gradient = _expansion(population, at)
-    gram, cross, gain = _without_fixed(hessian, gradient, context.rows.n_fixed)
+    gram, cross, gain = _without_fixed(hessian, gradient, problem.rows.n_fixed)
     # The kernel subtracts explained from total squares; with total zero minus the gain is left.
     explained = -residuals_of_all(gram, cross, 0.0, max_size, DEPENDENCE_TOLERANCE)
     explained[~np.isfinite(explained)] = -np.inf
     likelihood = _full(population, value + 0.5 * (gain + explained))
     sizes = unpack_index(np.arange(1 << population.size), population.size).sum(axis=1)
-    return np.asarray(likelihood + context.table[0][sizes] + context.dispersion)
+    return np.asarray(likelihood + problem.table[0][sizes] + problem.dispersion)
 
 
 def _expansion(population: GlmPopulation, at: str) -> tuple[float, Matrix, FloatArray]:
     """Value, information and score of all columns at the point of expansion."""
-    context, design = population.context, population.design
+    problem, design = population.problem, population.design
     if at == "null":
-        start = context.start
+        start = problem.start
         return float(start.value), start.hessian, start.gradient
-    work = context.work
-    value = linearise_at(context.rows, context.start.shape, design.offset, work)
+    work = problem.work
+    value = linearise_at(problem.rows, problem.start.shape, design.offset, work)
     return float(value), design.gram(work.weight), design.flat @ work.score
 
 
@@ -98,7 +100,7 @@ def _without_fixed(
 
 def _full(population: GlmPopulation, values: FloatArray) -> FloatArray:
     """Log likelihoods from their moving parts; dispersion profiled, or as in the null model."""
-    rows, start = population.context.rows, population.context.start
+    rows, start = population.problem.rows, population.problem.start
     out = np.full(values.size, -np.inf)
     for i in np.flatnonzero(np.isfinite(values)):
         shape = start.shape

@@ -77,7 +77,7 @@ def test_quadratic_is_no_more_than_an_order_for_strong_signals(rng):
 def test_quadratic_is_the_formula(rng, family):
     """l(b0) + g' inv(H) g / 2 + (p/2) log 2 pi, written out for one subset."""
     prepared = population(rng, 0.3, family, Jeffreys())
-    start, mask = prepared.context.start, 0b10110101
+    start, mask = prepared.problem.start, 0b10110101
     values = quadratic_of_all(prepared, 8)
     chosen = np.concatenate([[0], 1 + np.flatnonzero(ALL[mask])])
     gain = start.gradient[chosen] @ np.linalg.solve(

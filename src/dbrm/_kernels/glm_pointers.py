@@ -1,0 +1,63 @@
+"""Compiled functions handed over by address.
+
+Numba optimises the code of every callee anew inside every caller: through ten levels of
+calls and several search loops the row loops alone would cost a minute of compilation.
+Behind a pointer they are compiled once and loaded from disk ever after. Nothing is
+compiled before the first call.
+"""
+
+from functools import cache
+
+import numba as nb
+from numba import types
+
+from dbrm._kernels.glm import (
+    evaluate_likelihood,
+    evaluate_mixture,
+    evaluate_normal,
+    evaluate_plain,
+    evaluate_wald,
+)
+from dbrm._kernels.glm_linalg import weighted_gram
+from dbrm._kernels.glm_rows import linearise
+
+__all__ = ["evaluation_pointer", "gram_pointer", "linearise_pointer"]
+
+_VECTOR = types.float64[::1]
+_EVALUATIONS = {
+    "likelihood": evaluate_likelihood,
+    "wald": evaluate_wald,
+    "normal": evaluate_normal,
+    "mixture": evaluate_mixture,
+    "plain": evaluate_plain,
+}
+
+
+def _linearise(family, link, shape, mean, total, eta, score, weight):
+    return linearise(family, link, shape, mean, total, eta, score, weight)
+
+
+def _weighted_gram(columns, chosen, k, weight, scaled, out):
+    weighted_gram(columns, chosen, k, weight, scaled, out)
+
+
+@cache
+def linearise_pointer():
+    """Address of `linearise`."""
+    numbers = types.int64, types.int64, types.float64
+    return nb.cfunc(types.float64(*numbers, *[_VECTOR] * 5), cache=True, nogil=True)(_linearise)
+
+
+@cache
+def gram_pointer():
+    """Address of `weighted_gram`."""
+    matrix, block = types.float64[:, ::1], types.float64[:, :, ::1]
+    signature = types.void(block, types.int64[::1], types.int64, matrix, matrix, matrix)
+    return nb.cfunc(signature, cache=True, nogil=True)(_weighted_gram)
+
+
+@cache
+def evaluation_pointer(kind, problem):
+    """Address of the evaluation of one mask, for problems of this Numba type."""
+    signature = types.Tuple((types.float64, types.uint8))(problem, types.boolean[::1])
+    return nb.cfunc(signature, cache=True, nogil=True)(_EVALUATIONS[kind])

@@ -1,0 +1,126 @@
+"""Where all models of a population start: the fitted null model and the fitted full model."""
+
+import numpy as np
+
+from dbrm._kernels.glm import (
+    NORMAL_LOG_GAMMA,
+    TABLE,
+    choose,
+    fit_from,
+    independent,
+    scale_of,
+    set_penalty,
+    shape_at,
+)
+from dbrm._kernels.glm_linalg import cross_products
+from dbrm._kernels.glm_newton import GlmProblem, GlmStart, begin, linearise_at, plain_scoring
+from dbrm._typing import FloatArray
+from dbrm.evidence.design import Design, independent_columns
+from dbrm.evidence.links import Link
+from dbrm.status import Status
+
+__all__ = ["fit_chosen", "full_start", "null_start", "plain_start", "typical_precision"]
+
+# Precision of the standardised slopes in the full model, which may be separated.
+_RIDGE = 0.1
+
+
+def fit_chosen(problem: GlmProblem, k: int) -> tuple[float, float, int]:
+    """Fit the chosen columns under the penalties in the work space, from the common starts.
+
+    Returns the log likelihood's moving part, the shape and a status.
+    """
+    shape = problem.start.shape
+    if problem.plain:
+        value, status = plain_scoring(problem, k)
+        return value, shape_at(problem, value, shape), status
+    value = begin(problem, k, shape, scale_of(problem, shape))
+    value, shape, status = fit_from(problem, k, value, shape)
+    return value, shape, status
+
+
+def typical_precision(problem: GlmProblem) -> float:
+    """Prior precision of the slopes, its prior mean where it is unknown."""
+    if problem.prior == NORMAL_LOG_GAMMA:
+        return float(problem.prior_shape / problem.prior_rate)
+    return float(problem.prior_rate)
+
+
+def null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStart:
+    """Fit intercept and always-in columns, from a constant mean."""
+    rows, work, start = problem.rows, problem.work, problem.start
+    k = choose(problem, np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_))
+    set_penalty(problem, k, typical_precision(problem))
+    work.beta[:] = 0.0
+    work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
+    work.eta[:] = design.offset
+    work.eta[: design.n_live] += work.beta[0]
+    value = linearise_at(rows, start.shape, work.eta, work)
+    if not value > -np.inf:
+        value = _step_from(problem, design, inner_eta, k)
+    value, shape, _ = fit_from(problem, k, value, start.shape)
+    value = linearise_at(rows, shape, work.eta, work)
+    return GlmStart(
+        work.beta[:k].copy(),
+        work.eta.copy(),
+        value,
+        shape,
+        design.gram(work.weight),
+        _times(design, work.score),
+        start.second_hessian,
+        start.second_right,
+    )
+
+
+def _step_from(problem: GlmProblem, design: Design, constant: float, k: int) -> float:
+    """One scoring step from a constant predictor, where adding it to the offset is impossible."""
+    rows, work = problem.rows, problem.work
+    linearise_at(rows, problem.start.shape, np.full(work.eta.size, constant), work)
+    right = _times(design, work.weight * (constant - design.offset) + work.score)[:k]
+    work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
+    work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
+    return float(linearise_at(rows, problem.start.shape, work.eta, work))
+
+
+def full_start(problem: GlmProblem, design: Design) -> GlmStart:
+    """Fit all independent columns, with a little ridge so that there is a maximum."""
+    rows, work = problem.rows, problem.work
+    start: GlmStart = problem.start
+    kept = independent_columns(problem.unit_gram, 1e-6, max(design.n_live // 3, 1))
+    mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
+    mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
+    k = choose(problem, mask)
+    if mask.sum() < 2 or not independent(problem, k):
+        return start
+    set_penalty(problem, k, typical_precision(problem))
+    if problem.prior == TABLE:
+        work.penalty[rows.n_fixed : k] = _RIDGE
+    _, shape, status = fit_chosen(problem, k)
+    if status != Status.OK:
+        return start
+    linearise_at(rows, shape, work.eta, work)
+    right = _times(design, work.weight * (work.eta - design.offset) + work.score)
+    return GlmStart(*start[:6], design.gram(work.weight), right)
+
+
+def plain_start(problem: GlmProblem, design: Design, link: Link) -> GlmStart:
+    """R's initial means: each response, moved a little into the interior."""
+    rows, work = problem.rows, problem.work
+    start: GlmStart = problem.start
+    n, y = design.total, design.mean
+    mean = {
+        1: (n * y + 0.5) / (n + 1.0),
+        2: y + 0.1,
+        4: np.where(y > 0, y, 1.0 / 6.0),
+    }.get(rows.family, y)
+    eta = link.eta(mean)
+    value = linearise_at(rows, start.shape, eta, work)
+    right = _times(design, work.weight * (eta - design.offset) + work.score)
+    return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
+
+
+def _times(design: Design, vector: FloatArray) -> FloatArray:
+    """Inner products of all columns with a vector; compiled sums, as in `Design.gram`."""
+    out = np.zeros(len(design.flat))
+    cross_products(design.flat, np.arange(len(design.flat)), len(design.flat), vector, out)
+    return out
