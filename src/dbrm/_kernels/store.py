@@ -2,7 +2,8 @@
 
 Models are packed words; an entry keeps log evidence, log prior and status. Entries stay in the
 order in which they came, so the table doubles as the list of visited models. When it
-is full, further models are evaluated but not kept, and counted.
+is full, further models are evaluated but not kept, and counted with their mass: every
+time they are met, so that this is an upper bound.
 """
 
 from collections import namedtuple
@@ -15,7 +16,8 @@ from dbrm._kernels.bits import mix
 __all__ = ["Store", "find", "insert", "new_store"]
 
 # counts: [entries, look-ups answered, models that found no room]
-Store = namedtuple("Store", "slots words values priors statuses counts")
+# log_lost: log of the posterior mass of those, one number
+Store = namedtuple("Store", "slots words values priors statuses counts log_lost")
 
 
 def new_store(capacity, n_words):
@@ -28,6 +30,7 @@ def new_store(capacity, n_words):
         np.zeros(capacity),
         np.zeros(capacity, dtype=np.uint8),
         np.zeros(3, dtype=np.int64),
+        np.full(1, -np.inf),
     )
 
 
@@ -59,6 +62,8 @@ def insert(store, slot, words, value, prior, status):
     entry = store.counts[0]
     if entry >= store.values.size:
         store.counts[2] += 1
+        if value + prior > -np.inf:
+            store.log_lost[0] = np.logaddexp(store.log_lost[0], value + prior)
         return np.int64(-1)
     store.slots[slot] = entry
     for w in range(words.size):

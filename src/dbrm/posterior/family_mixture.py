@@ -127,7 +127,8 @@ class FamilyMixture:
     def sample(self, rng: np.random.Generator, draws: int) -> Matrix:
         """Draws by rows: a model first, then its coefficients, then the response."""
         n_models, n_rows = self.weights.shape
-        out = np.empty((draws, n_rows))
+        # Rows where no model is defined stay without a number.
+        out = np.full((draws, n_rows), np.nan)
         cumulative = np.cumsum(self.weights, axis=0)
         uniform = rng.random((draws, n_rows)) * cumulative[-1]
         for model in range(n_models):

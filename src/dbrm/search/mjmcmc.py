@@ -204,7 +204,7 @@ class Mjmcmc:
         kept = np.flatnonzero(log_posterior >= log_posterior.max() - self.window)
         if kept.size > self.max_kept:
             kept = kept[np.argsort(-log_posterior[kept], kind="stable")[: self.max_kept]]
-        lost = max(0.0, 1.0 - float(share[kept].sum()))
+        left_out = np.delete(log_posterior, kept)
         counts = np.bincount(store.statuses[:count], minlength=1)
         return Exploration(
             masks=masks[kept],
@@ -213,7 +213,7 @@ class Mjmcmc:
             statuses=store.statuses[:count][kept],
             inclusion=np.minimum(share @ masks, 1.0),
             log_mass=log_mass,
-            log_lost=log_mass + float(np.log(lost)) if lost > 0 else -np.inf,
+            log_lost=float(np.logaddexp(log_sum_exp(left_out), store.log_lost[0])),
             n_evaluated=count + int(store.counts[2]),
             status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
             last=last,

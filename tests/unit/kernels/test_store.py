@@ -46,6 +46,7 @@ def test_overflow_is_counted_and_what_was_kept_stays(capacity):
         assert entry == (model if model < capacity else -1)
     assert store.counts[0] == capacity
     assert store.counts[2] == 20 - capacity
+    assert store.log_lost[0] == pytest.approx(np.logaddexp.reduce(np.arange(capacity, 20.0)))
     for model in range(20):
         entry = find(store, np.array([model], dtype=np.uint64))
         assert (entry == model) if model < capacity else (entry < 0)

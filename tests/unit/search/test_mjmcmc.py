@@ -97,11 +97,21 @@ def test_masks_survive_packing(size, rng):
 
 
 def test_what_is_not_kept_is_booked_as_lost(population, rng):
-    settings = Mjmcmc(n_steps=5000, max_kept=3)
+    settings = Mjmcmc(n_steps=5000, max_kept=20)
     found = settings.explore(rng, population, terms(), np.zeros(SIZE, dtype=np.bool_))
-    assert len(found.masks) == 3
+    assert len(found.masks) == 20
+    assert found.n_evaluated == 1 << SIZE
     kept = np.logaddexp.reduce(found.log_evidence + found.log_prior)
     assert np.logaddexp(kept, found.log_lost) == pytest.approx(found.log_mass, abs=1e-9)
+
+
+def test_models_that_found_no_room_are_booked_as_lost(population, rng):
+    """Room for thirteen models of sixty-four: what is lost is bounded, not passed over."""
+    exact = enumerate_population(population, terms(), window=np.inf, max_kept=1 << SIZE)
+    settings = Mjmcmc(n_steps=5000, max_kept=3)
+    found = settings.explore(rng, population, terms(), np.zeros(SIZE, dtype=np.bool_))
+    kept = np.logaddexp.reduce(found.log_evidence + found.log_prior)
+    assert np.logaddexp(kept, found.log_lost) >= exact.log_mass
 
 
 def test_the_same_generator_gives_the_same_walk(population):
