@@ -1,5 +1,6 @@
 """The same kernels, uncompiled: for likelihoods written in Python, and for exact tests."""
 
+from functools import cache
 from types import FunctionType, ModuleType, SimpleNamespace
 
 from numba.core.dispatcher import Dispatcher
@@ -7,6 +8,7 @@ from numba.core.dispatcher import Dispatcher
 __all__ = ["plain"]
 
 
+@cache
 def plain(module: ModuleType) -> SimpleNamespace:
     """Return the module's functions as ordinary Python that calls ordinary Python.
 
