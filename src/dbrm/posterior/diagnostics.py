@@ -70,7 +70,9 @@ class Diagnostics:
         if few and not bad:
             complaints.append(f"have few effective draws of {', '.join(few)}")
         if not complaints:
-            return f"The {n_chains} chains agree."
+            moved = [not np.isnan(value) for value in self.effective_draws.values()]
+            still = "" if any(moved) or not moved else "; none of them ever left its first model"
+            return f"The {n_chains} chains agree{still}."
         return f"The {n_chains} chains {' and '.join(complaints)}: run longer."
 
 
@@ -139,7 +141,10 @@ def split_rhat(chains: list[FloatArray]) -> float:
 
 
 def effective_size(chains: list[FloatArray]) -> float:
-    """Effective number of independent draws, by Geyer's initial positive sequence."""
+    """Effective number of independent draws, by Geyer's initial monotone sequence.
+
+    Not a number where all values are equal: a chain that never moves has no draws to count.
+    """
     halves = _halves(chains)
     n_chains, n = halves.shape
     if n < 4:
@@ -150,7 +155,7 @@ def effective_size(chains: list[FloatArray]) -> float:
     within = covariance[0] * n / (n - 1)
     total = within * (n - 1) / n + float(np.var(halves.mean(axis=1), ddof=1))
     if total == 0.0:
-        return float(n_chains * n)
+        return float("nan")
     correlation = 1.0 - (within - covariance * n / (n - 1)) / total
     correlation[0] = 1.0
     pairs = correlation[: n - n % 2].reshape(-1, 2).sum(axis=1)
