@@ -62,6 +62,10 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         n_chains: int = 4,
         merge: str = "union",
         always: Any = (),
+        exclude: Any = (),
+        start: Any = (),
+        costs: Any = None,
+        units: Any = None,
         scale: str | None = None,
         missing: str = "error",
         preset: str | None = None,
@@ -99,6 +103,10 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.n_chains = n_chains
         self.merge = merge
         self.always = always
+        self.exclude = exclude
+        self.start = start
+        self.costs = costs
+        self.units = units
         self.scale = scale
         self.missing = missing
         self.preset = preset

@@ -100,7 +100,7 @@ def fit(
 def _search(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
     """Run the chains, after a look at all simple features."""
     if chosen.algorithm != "mjmcmc":
-        problem = replace(problem, pool=tuple(sweep_features(problem, chosen.sweep)))
+        problem = replace(problem, pool=problem.pool + tuple(sweep_features(problem, chosen.sweep)))
     with _progress_bar(chosen) as progress:
         results = run_chains(
             problem,
@@ -115,7 +115,7 @@ def _search(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResu
 
 def _enumerate(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
     """Visit all subsets of the covariates."""
-    n_columns = problem.table.n_columns - len(problem.always)
+    n_columns = len(problem.free_names)
     most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian"]
     if n_columns > most:
         msg = (

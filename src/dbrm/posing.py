@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dbrm.data import Table, check_response, check_vector, check_weights
-from dbrm.errors import InvalidDataError, InvalidSettingError, UnknownNameError
+from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import Observations, build_engine, find_family, resolve_prior
 from dbrm.evolution import (
     Effort,
@@ -19,10 +19,20 @@ from dbrm.evolution import (
     Stop,
     resolve_strategy,
 )
-from dbrm.features import resolve_transforms
-from dbrm.priors import resolve_model_prior
+from dbrm.evolution.units import Units
+from dbrm.features import (
+    Feature,
+    Transform,
+    covariate,
+    evaluate,
+    fit_knots,
+    parse_feature,
+    resolve_transforms,
+)
+from dbrm.priors import WithCosts, resolve_model_prior
 from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 from dbrm.settings import Settings
+from dbrm.status import Status
 
 __all__ = ["observe", "pose"]
 
@@ -63,13 +73,17 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
     assert chosen.prior is not None
     assert chosen.penalty is not None
     assert chosen.transforms is not None
-    always = _check_columns("always", chosen.always, table)
+    transforms = resolve_transforms(chosen.transforms)
+    always = _read_features("always", chosen.always, table, transforms)
+    start = _read_features("start", chosen.start, table, transforms)
+    excluded = _read_features("exclude", chosen.exclude, table, transforms)
+    prior = resolve_model_prior(chosen.penalty, n=observations.n, n_covariates=table.n_columns)
     engine = build_engine(
         observations,
         resolve_prior(chosen.prior),
         family=family,
         link=chosen.link,
-        always=np.column_stack([table.column(name) for name in always]) if always else None,
+        always=evaluate(always, table)[0] if always else None,
         as_published=chosen.preset == "paper_code",
         evidence=chosen.evidence,
     )
@@ -84,16 +98,16 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
     return Problem(
         table=table,
         engine=engine,
-        model_prior=resolve_model_prior(
-            chosen.penalty, n=observations.n, n_covariates=table.n_columns
-        ),
+        model_prior=WithCosts(prior, chosen.costs) if chosen.costs else prior,
         grammar=Grammar(
-            transforms=resolve_transforms(chosen.transforms),
+            transforms=transforms,
             operators=_build("operators", Operators, chosen.operators),
             adaptive=chosen.adaptive_operators,
             max_depth=chosen.max_depth,
             max_complexity=chosen.max_complexity,
             max_projection=chosen.max_projection,
+            excluded=frozenset(feature.key for feature in excluded),
+            units=None if chosen.units is None else Units.parse(chosen.units, table.names),
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=_build("filtration", Filtration, chosen.filtration),
@@ -101,6 +115,7 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
         max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
         always=always,
         keep=_keep(chosen, table),
+        pool=start,
     )
 
 
@@ -121,6 +136,37 @@ def _effort(chosen: Settings, *, exact: bool) -> Effort:
             unique_models=chosen.max_unique,
         ),
     )
+
+
+def _read_features(
+    setting: str,
+    given: str | Sequence[str | Feature],
+    table: Table,
+    transforms: tuple[Transform, ...],
+) -> tuple[Feature, ...]:
+    """Features given as text or as objects, with their knots, defined on every row."""
+    listed = (given,) if isinstance(given, str | Feature) else tuple(given)
+    features = []
+    for item in listed:
+        feature = item
+        if isinstance(item, str) and item in table:
+            feature = covariate(item)
+        elif isinstance(item, str):
+            try:
+                feature = parse_feature(item, table.names, transforms=transforms)
+            except DBRMError as error:
+                msg = f"{setting} names {item!r}: {error}"
+                raise type(error)(msg) from None
+        if not isinstance(feature, Feature):
+            msg = f"{setting} needs features as text or Feature objects; got {item!r}."
+            raise InvalidSettingError(msg)
+        feature = fit_knots(feature, table)
+        status = evaluate([feature], table)[1][0]
+        if status not in (Status.OK, Status.CONSTANT):
+            msg = f"{setting} names {item!s}: {Status(status).meaning}."
+            raise InvalidDataError(msg)
+        features.append(feature)
+    return tuple(features)
 
 
 def _check_columns(setting: str, given: str | Sequence[str], table: Table) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dbrm.evidence import (
     Link,
 )
 from dbrm.evolution import AbstractStrategy, Filtration, Operators, resolve_strategy
-from dbrm.features import Transform
+from dbrm.features import Feature, Transform
 from dbrm.priors import Complexity, ModelPrior
 from dbrm.search import Mjmcmc
 
@@ -87,8 +87,15 @@ class Settings:
         samplers give half of the time to evolution and stop counting when it is over.
     n_chains, merge
         Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
-    always
-        Names of covariates that every model contains.
+    always, exclude, start
+        Features, as text or objects: those that every model contains, those that no model
+        may contain (as such; they may be parts of others), and those to look at first.
+    costs
+        Extra nats per use of a transform or covariate, by name.
+    units
+        Units of covariates, such as ``{"PeriodDays": "day"}``: features then add like to like
+        and feed only pure numbers to functions such as sin. Columns not named are pure
+        numbers.
     scale, missing
         ``None`` or ``"standard"``; ``"error"`` or ``"indicator"``.
     preset
@@ -131,7 +138,11 @@ class Settings:
     time_budget: float | None = None
     n_chains: int = 4
     merge: Literal["union", "mass", "uniform"] = "union"
-    always: Sequence[str] = ()
+    always: str | Sequence[str | Feature] = ()
+    exclude: str | Sequence[str | Feature] = ()
+    start: str | Sequence[str | Feature] = ()
+    costs: Mapping[str, float] | None = None
+    units: Mapping[str, str] | None = None
     scale: Literal["standard"] | None = None
     missing: Literal["error", "indicator"] = "error"
     preset: Literal["paper_text", "paper_code"] | None = None

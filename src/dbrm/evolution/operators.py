@@ -105,14 +105,14 @@ def create(
         case None:
             return None
         case 0:
-            return parents.newcomer(rng)
+            feature: Feature | None = parents.newcomer(rng)
         case 1:
-            feature: Feature | None = multiply(parents.draw(rng), parents.draw(rng))
+            feature = multiply(parents.draw(rng), parents.draw(rng))
         case 2:
             feature = modify(_draw_transform(rng, grammar), parents.draw(rng))
         case _:
             feature = _project(rng, parents, grammar, build)
-    return feature if _within_limits(feature, grammar) else None
+    return feature if feature is not None and grammar.admits(feature) else None
 
 
 def _draw_transform(rng: np.random.Generator, grammar: Grammar) -> Transform:
@@ -139,11 +139,3 @@ def _project(
     if 1 + width > grammar.max_complexity or deepest + 1 > grammar.max_depth:
         return None
     return build(rng, _draw_transform(rng, grammar), chosen)
-
-
-def _within_limits(feature: Feature | None, grammar: Grammar) -> bool:
-    return (
-        feature is not None
-        and feature.complexity <= grammar.max_complexity
-        and feature.depth <= grammar.max_depth
-    )

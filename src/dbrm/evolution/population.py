@@ -113,10 +113,11 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
     come first.
     """
     table = problem.table
-    names = list(table.names)
+    names = problem.free_names
     if len(names) > problem.effort.population_size:
-        strength = problem.marginal_strength()
-        names = [names[j] for j in np.argsort(-strength, kind="stable")]
+        order = np.argsort(-problem.marginal_strength(), kind="stable")
+        free = set(names)
+        names = [table.names[j] for j in order if table.names[j] in free]
         names = [*problem.keep, *(name for name in names if name not in problem.keep)]
     builder = _Builder(problem, registry, rejections)
     for name in names:
@@ -131,7 +132,7 @@ def all_covariates(problem: Problem, registry: Registry) -> Population:
 
     For enumeration: of dependent columns each may be right, only not together.
     """
-    names = [name for name in problem.table.names if name not in problem.always]
+    names = problem.free_names
     columns = [problem.table.column(name) for name in names]
     numbers = [
         registry.number(covariate(name), column)

@@ -12,7 +12,8 @@ from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine
 from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
-from dbrm.features import Feature, Transform, covariate, drop_binary_powers
+from dbrm.evolution.units import Units
+from dbrm.features import Feature, Transform, covariate, drop_binary_powers, evaluate
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 
@@ -61,6 +62,10 @@ class Grammar:
         Most inputs of one projection.
     projection
         How the weights of projections are chosen.
+    excluded
+        Keys of features that must not be used as such; they may still be parts of others.
+    units
+        Dimensions of the covariates; without them everything goes with everything.
     """
 
     transforms: tuple[Transform, ...]
@@ -68,8 +73,19 @@ class Grammar:
     max_depth: int = 5
     max_complexity: int = 12
     max_projection: int = 4
+    excluded: frozenset[int] = frozenset()
+    units: Units | None = None
     adaptive: bool = False
     projection: AbstractStrategy = field(default_factory=OptimizeThenTransform)
+
+    def admits(self, feature: Feature) -> bool:
+        """Whether a feature keeps to the limits, is not excluded and makes dimensional sense."""
+        return (
+            feature.complexity <= self.max_complexity
+            and feature.depth <= self.max_depth
+            and feature.key not in self.excluded
+            and (self.units is None or self.units.allow(feature))
+        )
 
 
 @final
@@ -157,7 +173,7 @@ class Problem:
     Parameters
     ----------
     always
-        Covariates that every model contains.
+        Features that every model contains.
     keep
         Covariates that filtration never removes from a population.
     pool
@@ -172,7 +188,7 @@ class Problem:
     filtration: Filtration
     effort: Effort
     max_model_size: int
-    always: tuple[str, ...] = ()
+    always: tuple[Feature, ...] = ()
     keep: tuple[str, ...] = ()
     pool: tuple[Feature, ...] = ()
 
@@ -186,11 +202,19 @@ class Problem:
         """Builds projections by the grammar's strategy, and remembers them."""
         return Projector(self.grammar.projection, self.engine, self.table)
 
-    @property
+    @cached_property
+    def free_names(self) -> list[str]:
+        """Covariates that a model may contain or not."""
+        return [
+            name
+            for name, feature in zip(self.table.names, self.covariates, strict=True)
+            if feature not in self.always and self.grammar.admits(feature)
+        ]
+
+    @cached_property
     def always_columns(self) -> Matrix:
-        """Columns of the covariates that every model contains."""
-        columns = [self.table.column(name) for name in self.always]
-        return np.column_stack(columns) if columns else np.empty((self.table.n_rows, 0))
+        """Columns of the features that every model contains."""
+        return evaluate(self.always, self.table)[0]
 
     def simplify(self, feature: Feature) -> Feature:
         """Write powers of 0/1 columns as what they are."""

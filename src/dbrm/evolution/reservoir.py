@@ -43,8 +43,7 @@ def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
     inclusion = _inclusion(chain)
     found = [registry.features[j] for j in np.argsort(-inclusion, kind="stable")]
     found = [f for f in found if inclusion[registry.known(f)] > 0]
-    names = [name for name in problem.table.names if name not in problem.always]
-    basics = [covariate(name) for name in names[:capacity]]
+    basics = [covariate(name) for name in problem.free_names[:capacity]]
     numbers: dict[int, None] = {}
     columns = []
     for feature in (*found[:capacity], *basics, *problem.pool):

@@ -274,7 +274,7 @@ class _Pool:
             if len(taken) == take:
                 break
             fitted = fit_knots(self._problem.simplify(feature), table)
-            if fitted.depth > grammar.max_depth or fitted.complexity > grammar.max_complexity:
+            if not grammar.admits(fitted):
                 continue
             columns, statuses = evaluate([fitted], table)
             if statuses[0] != Status.OK:

@@ -11,7 +11,7 @@ from dbrm.data import Recipe, check_vector
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import FunctionEngine, GlmEngine, ModelFit, find_family, find_link
 from dbrm.evolution import Problem, Registry
-from dbrm.features import Feature, covariate, evaluate, fit_knots, parse_feature
+from dbrm.features import Feature, evaluate, fit_knots, parse_feature
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.merge import Merged
@@ -186,7 +186,7 @@ class Posterior:
 
     @cached_property
     def _always(self) -> tuple[Feature, ...]:
-        return tuple(covariate(name) for name in self._problem.always)
+        return self._problem.always
 
     def _fitted(self, row: int) -> FittedModel:
         chosen = self._merged.models.features_of(row)
@@ -291,9 +291,7 @@ class Posterior:
         used = np.unique(np.concatenate([self._merged.models.features_of(row) for row in rows]))
         used = used.astype(np.int64)
         columns, _ = evaluate([self._merged.features[j] for j in used], table)
-        always = np.column_stack(
-            [np.ones(table.n_rows), *(table.column(name) for name in self._problem.always)]
-        )
+        always = np.column_stack([np.ones(table.n_rows), evaluate(self._always, table)[0]])
         shift = _shift(table.n_rows, offset, exposure)
         counts = None if trials is None else check_vector(trials, table.n_rows, name="trials")
         step = max(1, _BLOCK // rows.size)

@@ -1,6 +1,7 @@
 """Priors over model structure."""
 
 from dbrm.priors.base import ModelPrior
+from dbrm.priors.costs import WithCosts
 from dbrm.priors.names import resolve_model_prior
 from dbrm.priors.structure import (
     BetaBinomial,
@@ -17,5 +18,6 @@ __all__ = [
     "ModelPrior",
     "ScriptWeights",
     "Uniform",
+    "WithCosts",
     "resolve_model_prior",
 ]

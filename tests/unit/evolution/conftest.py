@@ -6,7 +6,7 @@ import pytest
 from dbrm.data import Table
 from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.evolution import Effort, Filtration, Grammar, Operators, Problem
-from dbrm.features import resolve_transforms
+from dbrm.features import covariate, resolve_transforms
 from dbrm.priors import Complexity
 
 
@@ -47,7 +47,7 @@ def pose():
             filtration=Filtration() if filtration is None else filtration,
             effort=Effort(population_size=population_size, n_populations=n_populations),
             max_model_size=max_model_size,
-            always=tuple(always),
+            always=tuple(covariate(name) for name in always),
             pool=tuple(pool),
         )
 
