@@ -70,7 +70,8 @@ class Projector:
             Columns of the training table known already; see `dbrm.features.evaluate`.
         """
         bench = Bench(self, {} if cache is None else cache)
-        return self.strategy.build(rng, transform, children, bench)
+        feature = self.strategy.build(rng, transform, children, bench)
+        return None if feature is None else fit_knots(feature, self.table, cache)
 
     @cached_property
     def likelihood(self) -> AbstractPredictorLikelihood:

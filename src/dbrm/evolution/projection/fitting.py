@@ -50,7 +50,7 @@ def fit_weights(
     weights = read_weights(projections)
     program.forward(weights)
     scaling = Scaling.of(program, projections)
-    head = _head(bench, ascent, ridge=True)
+    head = _head(bench, ascent, penalised=True)
 
     def objective(scaled: FloatArray) -> tuple[float, FloatArray]:
         column = program.forward(scaling.outward(scaled))
@@ -74,7 +74,7 @@ def fit_weights(
         for vector in found
         if np.all(np.isfinite(vector))
     )
-    return _choose(bench, _head(bench, ascent, ridge=False), fitted, candidates)
+    return _choose(bench, _head(bench, ascent, penalised=False), fitted, candidates)
 
 
 def _choose(
@@ -89,12 +89,11 @@ def _choose(
     return candidates[0] if best is None else best[0]
 
 
-def _head(bench: Bench, ascent: Ascent, *, ridge: bool) -> AbstractHead:
+def _head(bench: Bench, ascent: Ascent, *, penalised: bool) -> AbstractHead:
     projector = bench.projector
     if not ascent.outer_affine:
         return PlainHead(projector.likelihood)
-    options = {} if ridge else {"ridge": 0.0}
-    return AffineHead(projector.likelihood, projector.intercept, **options)
+    return AffineHead(projector.likelihood, projector.intercept, penalised=penalised)
 
 
 def _more_starts(

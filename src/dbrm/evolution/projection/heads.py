@@ -18,9 +18,13 @@ __all__ = ["AbstractHead", "AffineHead", "PlainHead"]
 
 _MOST_STEPS = 50
 # A Newton step that promises less than this (nats, relative to the value) is the last.
-_REMAINDER = 1e-12
-# A column that varies less than this, relative to its size, is constant.
-_FLAT = 1e-10
+_REMAINDER = 1e-17
+# A column that varies less than this, relative to its size, is constant for every engine.
+_FLAT = 1e-7
+# Price of the linear predictor's variance, in units of the information of one observation.
+_RIDGE = 0.01
+# Price, in nats, of a column whose variance equals the square of its size.
+_FLATNESS = 1e-6
 
 
 class AbstractHead(ABC):
@@ -55,8 +59,13 @@ class AffineHead(AbstractHead):
     r""":math:`\max_{b_0, b_1} \ell(b_0 + b_1 F)`, by Newton's method.
 
     For a Gaussian response one step is exact. The derivative follows from the envelope
-    theorem: :math:`b_1` times the score. Where means are bounded the likelihood of separated
-    data has no maximum; a weak penalty on the variance of :math:`b_1 F` keeps it finite.
+    theorem: :math:`b_1` times the score.
+
+    Two suprema are not attained, and weak penalties keep away from them. Where means are
+    bounded, separated data drive :math:`b_1` to infinity: the variance of :math:`b_1 F` is
+    penalised. And a :math:`g` used on ever smaller a range becomes a straight line or a
+    parabola, with a column that is constant to rounding: its flatness
+    :math:`\overline{F^2} / \mathrm{var}\, F` is penalised.
 
     Parameters
     ----------
@@ -64,12 +73,12 @@ class AffineHead(AbstractHead):
         Of the response.
     intercept
         Best :math:`b_0` without the feature.
-    ridge
-        Weight of the penalty, in units of the information of one observation; 0 for none.
+    penalised
+        Whether to add the penalties, as is right while climbing.
     """
 
     def __init__(
-        self, likelihood: AbstractPredictorLikelihood, intercept: float, ridge: float = 0.01
+        self, likelihood: AbstractPredictorLikelihood, intercept: float, *, penalised: bool = True
     ) -> None:
         self._likelihood = likelihood
         self._share = likelihood.total / np.sum(likelihood.total)
@@ -78,7 +87,8 @@ class AffineHead(AbstractHead):
         self.null_value = start.value
         unbounded = likelihood.family.mean_interval == (-np.inf, np.inf)
         information = float(np.sum(start.information)) / float(np.sum(likelihood.total))
-        self._ridge = 0.0 if unbounded else ridge * information
+        self._ridge = 0.0 if unbounded or not penalised else _RIDGE * information
+        self._flatness = _FLATNESS if penalised else 0.0
         self._last = self._null
 
     def value(self, column: Column) -> tuple[float, Column]:
@@ -92,7 +102,11 @@ class AffineHead(AbstractHead):
             value, b, score = self._climb(start, standard)
             self._last = b
             bar = (b[1] / scale) * (score - self._ridge * b[1] * self._share * standard)
-        return value, bar
+            ratio = column / scale
+            flatness = float(np.sum(self._share * ratio * ratio))
+            pull = 2.0 * self._flatness * self._share / scale
+            bar -= pull * (ratio - flatness * standard)
+        return value - self._flatness * flatness, bar
 
     def _standardise(self, column: Column) -> tuple[Column, float]:
         """The column about its mean in units of its spread; spread 0 if constant, NaN if unfit."""

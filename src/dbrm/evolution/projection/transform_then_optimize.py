@@ -37,7 +37,7 @@ class TransformThenOptimize(AbstractStrategy):
     """
 
     outer_affine: bool = True
-    restarts: int = 4
+    restarts: int = 5
     max_iterations: int = 50
 
     def __post_init__(self) -> None:
