@@ -97,7 +97,7 @@ def test_the_default_is_jeffreys_and_the_bic_like_penalty():
 
 
 def test_the_preset_of_the_text():
-    """Ex. 4-5: unknown variance, a = n^-2; Ex. 1-3: a = e^-2 (METHODS 0.1)."""
+    """Ex. 4-5: unknown variance, a = n^-2; Ex. 1-3: a = e^-2."""
     chosen = Settings(preset="paper_text").resolved("gaussian", 223.0)
     assert chosen.prior == Jeffreys()
     assert resolve_model_prior(chosen.penalty, n=223, n_covariates=9) == Complexity(2 * log(223))

@@ -4,7 +4,7 @@ Columns are centred (the intercept is always in), freed of the always-in columns
 scaled to unit length; the response likewise, to unit total sum of squares. One Gram
 matrix per population then gives the residual fraction of every mask, and a
 `ScoreTable` turns it into log evidence. Reported models are recomputed from the rows
-by Householder QR, which does not square the condition number (METHODS A1.1).
+by Householder QR, which does not square the condition number.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ __all__ = ["GaussianEngine"]
 
 # A column keeps less than this share of its variance beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
-# Residual fractions below this are rounding noise of the Gram matrix (METHODS A1.1).
+# Residual fractions below this are rounding noise of the Gram matrix.
 SMALLEST_FRACTION = 1e-12
 # A column that varies less than this, relative to its size, is constant to rounding.
 SMALLEST_SPREAD = 1e-10

@@ -96,7 +96,7 @@ class GlmTable:
 
     with :math:`\hat\ell` the maximised log likelihood, :math:`w` the working weights at
     the maximum and :math:`W = \hat\beta' X_c' \mathrm{diag}(w) X_c \hat\beta` the Wald
-    statistic of the slopes, columns centred with the weights (METHODS A2.4).
+    statistic of the slopes, columns centred with the weights (Li and Clyde 2018).
 
     Parameters
     ----------

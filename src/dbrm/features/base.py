@@ -36,7 +36,7 @@ class Feature(ABC):
         `dbrm.parse_feature` reads it back to the same object.
     width
         Total width: 0 for a covariate, plus 1 per transform, 1 per multiplication,
-        and per projection the number of its weights with the bias (METHODS A4).
+        and per projection the number of its weights with the bias (see docs/notation.md).
     complexity
         One plus the total width.
     depth

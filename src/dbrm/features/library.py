@@ -19,7 +19,7 @@ from dbrm.features.transforms import Transform
 
 __all__ = ["TRANSFORMS", "abs_power", "abs_power_derivative"]
 
-# Below this |x| the slope of |x|^r, r < 1, is held constant (METHODS A3).
+# Below this |x| the slope of |x|^r, r < 1, is held constant.
 _SLOPE_FLOOR = 1e-8
 
 

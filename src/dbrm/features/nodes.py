@@ -1,6 +1,6 @@
 """The four kinds of feature: covariate, modification, product, projection.
 
-Construction canonicalises (METHODS, Appendix 1) and shares: equal content is the
+Construction canonicalises and shares: equal content is the
 same object. These are not dataclasses because ``__new__`` must be able to return
 an object that exists already.
 """
@@ -141,9 +141,8 @@ class Product(Feature):
 
     .. math:: \left\lceil \log_2 \sum_i 2^{d(F_i)} \right\rceil .
 
-    For factors of equal depth d that is METHODS A4's
-    :math:`d + \lceil \log_2 k \rceil`; for unequal ones METHODS' formula is only an
-    upper bound. The width is :math:`k - 1 + \sum_i w(F_i)` under any bracketing.
+    For factors of equal depth d that is
+    :math:`d + \lceil \log_2 k \rceil`. The width is :math:`k - 1 + \sum_i w(F_i)` under any bracketing.
     """
 
     __slots__ = ()

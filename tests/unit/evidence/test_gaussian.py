@@ -114,7 +114,7 @@ def test_known_variance_is_the_integral_it_claims_to_be(rng):
 
 
 def test_it_is_not_the_flat_reference_prior(rng):
-    """Negative control (METHODS A1.1): the flat prior keeps the determinant and n - p."""
+    """Negative control: the flat prior keeps the determinant and n - p."""
     columns, response = rng.normal(size=(9, 2)), rng.normal(size=9)
     design = np.column_stack([np.ones(9), columns])
     rss = np.sum((response - design @ np.linalg.lstsq(design, response)[0]) ** 2)

@@ -153,7 +153,7 @@ def test_predictions_average_over_models(data, exact):
 
 
 def test_quantiles_of_a_single_model_are_those_of_the_t(data):
-    """One column that must be in: t with n degrees of freedom (METHODS A8)."""
+    """One column that must be in: t with n degrees of freedom."""
     table, response = data
     posterior = dbrm.enumerate_models(table[["a"]], response, always=["a"])
     fitted = sm.OLS(response, sm.add_constant(table[["a"]])).fit()

@@ -18,7 +18,7 @@ from dbrm.priors import (
     resolve_model_prior,
 )
 
-# METHODS A4: complexity, and what the classification scripts charge at half a nat per sign.
+# Complexity, and what the classification scripts charge at half a nat per sign.
 TABLE = [
     ("x", 1, 0.5),
     ("sin(x)", 2, 1.5),

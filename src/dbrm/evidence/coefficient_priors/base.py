@@ -35,7 +35,7 @@ class GaussianShape:
     total
         :math:`\mathrm{TSS} = \sum_i (y_i - \bar y)^2`.
     floor
-        Smallest residual fraction that is told from a perfect fit (METHODS A1.1).
+        Smallest residual fraction that is told from a perfect fit.
     """
 
     n: float
@@ -50,7 +50,7 @@ class GaussianSummary:
 
     Coefficients of centred columns are ``shrinkage`` times least squares, with scale
     matrix ``shrinkage`` :math:`(X_c'X_c)^{-1}`; the noise variance has location
-    ``variance`` and the t distribution ``degrees_of_freedom`` (METHODS A8).
+    ``variance`` and the t distribution ``degrees_of_freedom``.
     """
 
     shrinkage: float
@@ -93,7 +93,7 @@ def log_evidence_of_null(shape: GaussianShape) -> float:
     .. math:: \log p(y|M_0) = -\tfrac{n-1}{2}\log 2\pi - \tfrac12\log n
         + \log\Gamma(\tfrac{n-1}{2}) - \tfrac{n-1}{2}\log\tfrac{\mathrm{TSS}}{2},
 
-    the constant that all g-priors share (METHODS A1.2). Minus infinity for one row.
+    the constant that all g-priors share. Minus infinity for one row.
     """
     half = 0.5 * (shape.n - 1)
     if half <= 0:

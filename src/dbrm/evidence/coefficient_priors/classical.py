@@ -69,7 +69,7 @@ class Jeffreys(CoefficientPrior):
     Notes
     -----
     For a generalised linear model with known dispersion Laplace's method gives
-    :math:`(2\pi)^{p_+/2} e^{\hat\ell}` whatever the columns (METHODS A2.1).
+    :math:`(2\pi)^{p_+/2} e^{\hat\ell}` whatever the columns.
     """
 
     constant: Constant = "paper"

@@ -162,7 +162,7 @@ def shrunken_summary(shrinkage: float, fraction: float, shape: GaussianShape) ->
     r"""Posterior of a model under a g-prior with :math:`g/(1+g) = s`.
 
     A :math:`t_{n-1}` with variance :math:`\mathrm{TSS}(1 - sR^2)/(n-1)`. For a mixture
-    :math:`s` is the posterior mean of :math:`g/(1+g)` (METHODS A8).
+    :math:`s` is the posterior mean of :math:`g/(1+g)`.
     """
     df = max(shape.n - 1, 1.0)
     variance = shape.total * (1.0 - shrinkage * (1.0 - fraction)) / df

@@ -3,7 +3,7 @@ r"""Mixtures of g-priors: everything that follows from a density of :math:`u = 1
 .. math:: \frac{p(y|M)}{p(y|M_0)} = \int u^{p/2}\{1 - R^2(1-u)\}^{-(n-1)/2}\pi(u)\,du,
 
 and with :math:`e^{-Wu/2}` in place of the braces for a generalised linear model with
-Wald statistic :math:`W` (Liang et al. 2008; Li and Clyde 2018; METHODS A1.2, A2.4).
+Wald statistic :math:`W` (Liang et al. 2008; Li and Clyde 2018).
 """
 
 from abc import abstractmethod

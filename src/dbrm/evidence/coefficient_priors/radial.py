@@ -110,7 +110,7 @@ class NormalLogGamma(RadialPrior):
     Notes
     -----
     With the paper's :math:`a = 1, b = 5 \cdot 10^{-5}` the precision has mean 20000: an
-    extremely concentrated prior, with polynomial tails (METHODS A2.3).
+    extremely concentrated prior, with polynomial tails.
     """
 
     shape: float = 1.0

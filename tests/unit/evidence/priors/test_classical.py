@@ -29,7 +29,7 @@ def residual_sum(columns, response):
 
 
 def test_jeffreys_is_not_the_flat_reference_prior(data):
-    """METHODS A1.1: the determinant cancels, and n degrees of freedom remain."""
+    """The determinant cancels, and n degrees of freedom remain."""
     columns, response = data
     design, rss = residual_sum(columns, response)
     n, p_plus = design.shape
@@ -95,7 +95,7 @@ def test_glm_constants(prior, per_coefficient):
 
 
 def test_fixed_g_in_a_glm():
-    """Base - (p/2) log(1+g) - W / (2(1+g)), METHODS A2.4."""
+    """Base - (p/2) log(1+g) - W / (2(1+g))."""
     value = GPrior(g=9.0).glm_table(np.array([2]), 50.0).value(-20.0, log(7.0), 12.0, 0)
     expected = -20 + 0.5 * log(2 * pi) - 0.5 * log(7.0) - log(10.0) - 0.6
     assert value == pytest.approx(expected, abs=1e-12)

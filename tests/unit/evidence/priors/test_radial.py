@@ -34,7 +34,7 @@ def test_unknown_precision_integrates_to_a_t_distribution():
 
 
 def test_paper_default_is_two_degrees_of_freedom():
-    """METHODS A2.3: multivariate t, 2 df, scale sqrt(5e-5)."""
+    """Multivariate t, 2 df, scale sqrt(5e-5)."""
     value = np.exp(NormalLogGamma().radial(0.01**2, 1).value)
     assert value == pytest.approx(stats.t(2, scale=np.sqrt(5e-5)).pdf(0.01))
 

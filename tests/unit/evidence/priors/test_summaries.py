@@ -1,4 +1,4 @@
-"""Posterior of the coefficients under g-priors (METHODS A8)."""
+"""Posterior of the coefficients under g-priors."""
 
 import numpy as np
 import pytest
