@@ -142,7 +142,8 @@ class Product(Feature):
     .. math:: \left\lceil \log_2 \sum_i 2^{d(F_i)} \right\rceil .
 
     For factors of equal depth d that is
-    :math:`d + \lceil \log_2 k \rceil`. The width is :math:`k - 1 + \sum_i w(F_i)` under any bracketing.
+    :math:`d + \lceil \log_2 k \rceil`. The width is :math:`k - 1 + \sum_i w(F_i)` under any
+    bracketing.
     """
 
     __slots__ = ()

@@ -72,7 +72,7 @@ def test_worked_example_of_the_paper():
     ],
 )
 def test_measures(text, complexity, depth):
-    """Complexity, depth and width of worked examples; a name that contains "sin" counts as any other."""
+    """Worked examples; a name that contains "sin" counts as any other."""
     feature = parse_feature(text)
     assert (feature.complexity, feature.depth) == (complexity, depth)
     assert feature.complexity == feature.width + 1
