@@ -134,6 +134,12 @@ class AbstractEngine(ABC):
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
         """Log evidence of the model with exactly these columns, by the most accurate route."""
 
+    def log_evidence_of(self, columns: Matrix, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        """Log evidence of several models over the same columns, as `log_evidence` of each."""
+        pairs = [self.log_evidence(columns[:, mask]) for mask in masks]
+        values = np.array([value for value, _ in pairs], dtype=np.float64)
+        return values, np.array([status for _, status in pairs], dtype=np.uint8)
+
     @abstractmethod
     def fit(self, columns: Matrix) -> ModelFit:
         """Fit the model with exactly these columns, for reports and predictions."""

@@ -168,27 +168,39 @@ class GaussianEngine(AbstractEngine):
     def fraction(self, columns: Matrix) -> tuple[float, Status]:
         """Residual fraction of the model with these columns, by Householder QR of the rows."""
         rows, total, _ = self._target
-        target = rows / np.sqrt(total)
-        block = self._free(columns)
-        if columns.shape[1] == 0:
-            return float(target @ target), Status.OK
-        q, r, _ = scipy.linalg.qr(block, mode="economic", pivoting=True)
-        diagonal = np.abs(np.diag(r))
-        if diagonal.size < columns.shape[1] or not np.all(diagonal**2 > DEPENDENCE_TOLERANCE):
-            return inf, Status.RANK_DEFICIENT
-        residual = target - q @ (q.T @ target)
-        residual -= q @ (q.T @ residual)
-        return float(residual @ residual), Status.OK
+        return _residual_fraction(self._free(columns), rows / np.sqrt(total))
 
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
         """Log evidence of one model from its rows."""
         fraction, status = self.fraction(columns)
+        return self._score(fraction, status, columns.shape[1])
+
+    def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
         if status is not Status.OK:
             return -inf, status
         if fraction <= self.shape.floor:
             fraction, status = self.shape.floor, Status.PERFECT_FIT
-        value = self._table(columns.shape[1]).value(fraction, columns.shape[1])
+        value = self._table(size).value(fraction, size)
         return value, status if value > -inf else Status.UNDEFINED
+
+    def log_evidence_of(self, columns: Matrix, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        """Log evidence of several models over the same columns, by one QR of their rows.
+
+        The triangular factor stands in for the rows: it has the same inner products to
+        rounding, without their squared condition number.
+        """
+        rows, total, _ = self._target
+        target = rows / np.sqrt(total)
+        basis, triangle = np.linalg.qr(self._free(columns))
+        inside = basis.T @ target
+        rest = target - basis @ inside
+        rest -= basis @ (basis.T @ rest)
+        outside = float(rest @ rest)
+        values, statuses = np.empty(len(masks)), np.empty(len(masks), dtype=np.uint8)
+        for row, mask in enumerate(masks):
+            fraction, status = _residual_fraction(triangle[:, mask], inside)
+            values[row], statuses[row] = self._score(fraction + outside, status, int(mask.sum()))
+        return values, statuses
 
     def fit(self, columns: Matrix) -> ModelFit:
         value, status = self.log_evidence(columns)
@@ -296,6 +308,19 @@ class GaussianPopulation(AbstractPrepared):
 
     def kernel(self) -> Kernel:
         return Kernel(evaluate_gaussian, self._context)
+
+
+def _residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]:
+    """Squared length of what unit columns leave of the target, by pivoted QR."""
+    if block.shape[1] == 0:
+        return float(target @ target), Status.OK
+    q, r, _ = scipy.linalg.qr(block, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(r))
+    if diagonal.size < block.shape[1] or not np.all(diagonal**2 > DEPENDENCE_TOLERANCE):
+        return inf, Status.RANK_DEFICIENT
+    residual = target - q @ (q.T @ target)
+    residual -= q @ (q.T @ residual)
+    return float(residual @ residual), Status.OK
 
 
 def _least_squares(

@@ -27,6 +27,8 @@ Merge = Literal["union", "mass", "uniform"]
 # Models this close to the best are recomputed from the rows, at most so many.
 REFINE_WINDOW = 12.0
 REFINE_MOST = 300
+# Rows times columns held at once while doing so.
+REFINE_CELLS = 20_000_000
 
 
 @final
@@ -183,12 +185,18 @@ def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[M
     log_posterior = _log_posterior(models)
     order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
     leading = order[log_posterior[order] >= log_posterior[order[0]] - REFINE_WINDOW]
-    log_evidence, statuses = models.log_evidence.copy(), models.statuses.copy()
-    wanted = np.unique(np.concatenate([models.features_of(row) for row in leading]))
+    # Columns of all leading models are held at once; with many rows there is room for fewer.
+    while True:
+        wanted = np.unique(np.concatenate([models.features_of(row) for row in leading]))
+        if leading.size == 1 or wanted.size * problem.table.n_rows <= REFINE_CELLS:
+            break
+        leading = leading[: leading.size // 2]
     columns, _ = evaluate([registry.features[number] for number in wanted], problem.table)
-    for row in leading:
-        chosen = np.searchsorted(wanted, models.features_of(row))
-        log_evidence[row], statuses[row] = problem.engine.log_evidence(columns[:, chosen])
+    masks = np.zeros((leading.size, wanted.size), dtype=np.bool_)
+    for position, row in enumerate(leading):
+        masks[position, np.searchsorted(wanted, models.features_of(row))] = True
+    log_evidence, statuses = models.log_evidence.copy(), models.statuses.copy()
+    log_evidence[leading], statuses[leading] = problem.engine.log_evidence_of(columns, masks)
     return _replace(models, log_evidence=log_evidence, statuses=statuses), int(leading.size)
 
 

@@ -452,3 +452,17 @@ def test_a_screen_without_room_promises_nothing(rng):
     """Three rows and two columns: one more model size and nothing is left."""
     engine = GaussianEngine(rng.normal(size=3), Jeffreys())
     assert engine.screen(rng.normal(size=(3, 2))).gain(np.array([0.5]))[0] == -np.inf
+
+
+@pytest.mark.parametrize("n", [9, 60])
+def test_models_over_the_same_columns_share_one_factorisation(n, rng):
+    """One QR of all columns gives what a QR of each model's own rows gives."""
+    columns = 1e3 + rng.normal(size=(n, 8))
+    columns[:, 7] = columns[:, 0] + 1e-4 * columns[:, 7]
+    response = columns[:, :2] @ [1.0, -2.0] + 0.3 * rng.normal(size=n)
+    engine = GaussianEngine(response, Jeffreys(), always=rng.normal(size=(n, 1)))
+    masks = rng.random((40, 8)) < 0.4
+    values, statuses = engine.log_evidence_of(columns, masks)
+    expected = [engine.log_evidence(columns[:, mask]) for mask in masks]
+    np.testing.assert_allclose(values, [value for value, _ in expected], rtol=1e-9)
+    np.testing.assert_array_equal(statuses, [status for _, status in expected])
