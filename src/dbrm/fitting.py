@@ -17,7 +17,7 @@ from dbrm.errors import DBRMWarning, InvalidDataError
 from dbrm.evidence import build_engine, find_family, resolve_prior
 from dbrm.evolution import ChainResult, Problem, run_enumeration, sweep_features
 from dbrm.posing import observe, pose
-from dbrm.posterior import Posterior, RunRecord, diagnose, merge_chains
+from dbrm.posterior import LiveSource, Posterior, RunRecord, diagnose, merge_chains
 from dbrm.search import log_sum_exp
 from dbrm.settings import Settings
 
@@ -94,7 +94,7 @@ def fit(
     merged = merge_chains(results, problem, chosen.merge)
     diagnostics = diagnose(merged, [result.draws for result in results])
     record = _record(results, chosen, getattr(y, "name", None), perf_counter() - started)
-    return Posterior(merged, problem, recipe, record, diagnostics)
+    return Posterior(merged, LiveSource(problem), recipe, record, diagnostics)
 
 
 def _search(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:

@@ -145,6 +145,13 @@ class AbstractEngine(ABC):
         """Fit the model with exactly these columns, for reports and predictions."""
 
     @abstractmethod
+    def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
+        """Fit many models over the same columns, for averaging.
+
+        As `fit`, except that a status may be a suspicion where its proof would take long.
+        """
+
+    @abstractmethod
     def project(self, columns: Matrix) -> FloatArray:
         r"""Maximum likelihood weights :math:`(\alpha_0, \alpha)` of a projection.
 

@@ -9,15 +9,17 @@ from typing import final
 import numpy as np
 
 from dbrm._kernels.glm_linalg import weighted_gram
-from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 
-__all__ = ["Design", "build_design", "group_rows", "independent_columns"]
+__all__ = ["Design", "build_design", "group_rows", "independent_columns", "share_columns"]
 
 # A centred column shorter than this share of its largest value is a constant.
 _CONSTANT = 3e-8
 # Rows handled together by the kernels.
 _BLOCK = 512
 _LANES = 8
+# Columns that models fitted together may use, unless one model alone uses more.
+_SHARED = 40
 
 
 @final
@@ -139,6 +141,21 @@ def independent_columns(unit_gram: Matrix, tolerance: float, most: int) -> IntAr
             kept.append(j)
             left -= np.outer(left[:, j], left[j]) / pivot
     return np.array(kept, dtype=np.int64)
+
+
+def share_columns(masks: Masks) -> list[tuple[IntArray, IntArray]]:
+    """Group masks that together use few columns: rows of `masks`, and the columns they use."""
+    groups: list[tuple[list[int], Mask]] = []
+    for row, mask in enumerate(masks):
+        for position, (rows, union) in enumerate(groups):
+            wider = union | mask
+            if wider.sum() <= _SHARED:
+                rows.append(row)
+                groups[position] = rows, wider
+                break
+        else:
+            groups.append(([row], mask))
+    return [(np.array(rows), np.flatnonzero(union)) for rows, union in groups]
 
 
 def _standardise(column: Column, total: Column) -> tuple[Column, float, float]:

@@ -135,6 +135,9 @@ class FunctionEngine(AbstractEngine):
     def fit(self, columns: Matrix) -> ModelFit:
         return self.base.fit(columns)
 
+    def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
+        return self.base.fit_many(columns, masks)
+
     def project(self, columns: Matrix) -> FloatArray:
         return self.base.project(columns)
 

@@ -202,6 +202,9 @@ class GaussianEngine(AbstractEngine):
             values[row], statuses[row] = self._score(fraction + outside, status, int(mask.sum()))
         return values, statuses
 
+    def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
+        return [self.fit(columns[:, mask]) for mask in masks]
+
     def fit(self, columns: Matrix) -> ModelFit:
         value, status = self.log_evidence(columns)
         fraction = min(max(self.fraction(columns)[0], self.shape.floor), 1.0)

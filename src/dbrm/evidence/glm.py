@@ -11,19 +11,19 @@ counts as one more parameter in every model. Families and links known to the ker
 compiled; others take the Python path of `dbrm.evidence.glm_python`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
 
 import numpy as np
 
 from dbrm._kernels.glm import TABLE
-from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, ModelFit, Screen
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.coefficient_priors.classical import Jeffreys
-from dbrm.evidence.design import build_design, independent_columns
+from dbrm.evidence.design import build_design, independent_columns, share_columns
 from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.glm_population import (
     DEPENDENCE_TOLERANCE,
@@ -198,35 +198,55 @@ class GlmEngine(AbstractEngine):
         """
         population = self.prepare(columns)
         mask = np.ones(columns.shape[1], dtype=np.bool_)
-        values, statuses = population.log_evidence(mask[None])
-        status = Status(int(statuses[0]))
-        if status is Status.RANK_DEFICIENT:
-            mask = _independent_mask(population, columns.shape[1])
+        fit = self._fit_masks(population, mask[None])[0]
+        if fit.status not in (Status.SEPARATED, Status.NOT_CONVERGED):
+            return fit
+        return replace(fit, status=self._certify(population, mask, fit.status))
+
+    def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
+        """Fit many models: those with columns in common share a population."""
+        fits: dict[int, ModelFit] = {}
+        for rows, used in share_columns(masks):
+            population = self.prepare(columns[:, used])
+            found = self._fit_masks(population, masks[np.ix_(rows, used)])
+            fits.update(zip(rows, found, strict=True))
+        return [fits[row] for row in range(len(masks))]
+
+    def _fit_masks(self, population: AbstractGlmPopulation, masks: Masks) -> list[ModelFit]:
+        values, statuses = population.log_evidence(masks)
         firth = not (isinstance(self.solver, PlainIRLS) and self.solver.coefficients == "mle")
-        solution = population.solve(mask, firth=firth)
-        if status in (Status.OK, Status.SEPARATED, Status.NOT_CONVERGED):
-            status = self._certify(population, mask, status)
-        coefficients, covariance = _to_raw(
-            population, mask, solution.coefficients, solution.covariance, self.n_always
-        )
-        with np.errstate(over="ignore"):
-            covariance = np.nan_to_num(covariance / solution.dispersion)
-        return ModelFit(
-            log_evidence=float(values[0]),
-            log_likelihood=solution.log_likelihood,
-            coefficients=coefficients,
-            covariance=covariance,
-            dispersion=solution.dispersion,
-            degrees_of_freedom=np.inf,
-            status=status,
-        )
+        fits = []
+        for mask, value, code in zip(masks, values, statuses, strict=True):
+            kept = mask
+            if code == Status.RANK_DEFICIENT:
+                kept = _independent_mask(population, mask)
+            solution = population.solve(kept, firth=firth)
+            coefficients, covariance = _to_raw(
+                population, kept, solution.coefficients, solution.covariance, self.n_always
+            )
+            fixed = np.ones(self.n_always + 1, dtype=np.bool_)
+            wanted = np.concatenate([fixed, mask])
+            with np.errstate(over="ignore"):
+                covariance = np.nan_to_num(covariance / solution.dispersion)
+            fits.append(
+                ModelFit(
+                    log_evidence=float(value),
+                    log_likelihood=solution.log_likelihood,
+                    coefficients=coefficients[wanted],
+                    covariance=covariance[np.ix_(wanted, wanted)],
+                    dispersion=solution.dispersion,
+                    degrees_of_freedom=np.inf,
+                    status=Status(int(code)),
+                )
+            )
+        return fits
 
     def _certify(self, population: AbstractGlmPopulation, mask: Mask, status: Status) -> Status:
         """Prove separation by linear programming, where Newton's method only suspects it."""
         assert isinstance(self.family, Family)
         design = population.design
         small = design.n_live <= _LARGEST_PROGRAM
-        if status is Status.OK or self.family.name != "binomial" or not small:
+        if self.family.name != "binomial" or not small:
             return status
         kept = np.concatenate([np.ones(self.n_always + 1, dtype=np.bool_), mask])
         answer = classify_separation(
@@ -249,7 +269,7 @@ class GlmEngine(AbstractEngine):
             trials=self.trials,
             exposure=self.exposure,
         ).prepare(columns)
-        mask = _independent_mask(population, columns.shape[1])
+        mask = _independent_mask(population, np.ones(columns.shape[1], dtype=np.bool_))
         solution = population.solve(mask, firth=True)
         return _to_raw(population, mask, solution.coefficients, solution.covariance, 0)[0]
 
@@ -273,7 +293,7 @@ class GlmEngine(AbstractEngine):
         assert isinstance(family, Family)
         assert isinstance(link, Link)
         population = self.prepare(columns)
-        mask = _independent_mask(population, columns.shape[1])
+        mask = _independent_mask(population, np.ones(columns.shape[1], dtype=np.bool_))
         solution = population.solve(mask, firth=True)
         raw = _to_raw(population, mask, solution.coefficients, solution.covariance, self.n_always)[
             0
@@ -319,15 +339,15 @@ def _inner_eta(family: Family, link: Link, mean: Column, total: Column) -> float
     return eta if np.isfinite(eta) else 0.0
 
 
-def _independent_mask(population: AbstractGlmPopulation, size: int) -> Mask:
-    """Columns in order, without those that depend on others before them."""
-    fixed = len(population.design.flat) - size
-    kept = independent_columns(
-        population.design.unit_gram(), DEPENDENCE_TOLERANCE, population.design.n_live
-    )
-    mask = np.zeros(size, dtype=np.bool_)
-    mask[kept[kept >= fixed] - fixed] = True
-    return mask
+def _independent_mask(population: AbstractGlmPopulation, mask: Mask) -> Mask:
+    """The mask's columns in order, without those that depend on others before them."""
+    fixed = len(population.design.flat) - mask.size
+    wanted = np.concatenate([np.arange(fixed), fixed + np.flatnonzero(mask)])
+    gram = population.design.unit_gram()[np.ix_(wanted, wanted)]
+    kept = wanted[independent_columns(gram, DEPENDENCE_TOLERANCE, population.design.n_live)]
+    found = np.zeros(mask.size, dtype=np.bool_)
+    found[kept[kept >= fixed] - fixed] = True
+    return found
 
 
 def _to_raw(

@@ -3,11 +3,14 @@
 from dbrm.posterior.diagnostics import Diagnostics, diagnose
 from dbrm.posterior.merge import Merge, Merged, merge_chains
 from dbrm.posterior.model import FittedModel
-from dbrm.posterior.posterior import Posterior, RunRecord
+from dbrm.posterior.posterior import Posterior
+from dbrm.posterior.record import RunRecord
+from dbrm.posterior.source import LiveSource
 
 __all__ = [
     "Diagnostics",
     "FittedModel",
+    "LiveSource",
     "Merge",
     "Merged",
     "Posterior",

@@ -11,6 +11,7 @@ The plug-in version, the paper's (Sec. 4.1), has the single node :math:`z = 0`; 
 over-confident in the tails.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -51,22 +52,29 @@ class FamilyMixture:
     integrate: bool = True
 
     @cached_property
-    def _components(self) -> list[tuple[FloatArray, FloatArray, float]]:
-        """Weight per row, mean per row and dispersion of every model at every node."""
-        nodes, node_weights = np.zeros(1), np.ones(1)
-        if self.integrate:
-            nodes, node_weights = np.polynomial.hermite_e.hermegauss(_NODES)
-            node_weights = node_weights / node_weights.sum()
-        components = []
+    def _nodes(self) -> tuple[FloatArray, FloatArray]:
+        """Standard normal nodes and their weights."""
+        if not self.integrate:
+            return np.zeros(1), np.ones(1)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        return nodes, weights / weights.sum()
+
+    def _means_of(self, model: int) -> Matrix:
+        """Mean of each row (columns) at each node (rows) of one model."""
         with np.errstate(all="ignore"):
-            for model in range(len(self.weights)):
-                for node, node_weight in zip(nodes, node_weights, strict=True):
-                    eta = self.locations[model] + self.scales[model] * node
-                    mean = self._inside(self.link.mean(eta))
-                    components.append(
-                        (self.weights[model] * node_weight, mean, float(self.dispersions[model]))
-                    )
-        return components
+            eta = self.locations[model] + self._nodes[0][:, None] * self.scales[model]
+            return self._inside(self.link.mean(eta))
+
+    @cached_property
+    def _means(self) -> list[Matrix]:
+        return [self._means_of(model) for model in range(len(self.weights))]
+
+    def _components(self) -> Iterator[tuple[FloatArray, FloatArray, float]]:
+        """Weight per row, mean per row and dispersion of every model at every node."""
+        for model, means in enumerate(self._means):
+            dispersion = float(self.dispersions[model])
+            for node_weight, mean in zip(self._nodes[1], means, strict=True):
+                yield self.weights[model] * node_weight, mean, dispersion
 
     def _inside(self, mean: FloatArray) -> FloatArray:
         """Means within the family's interval, also where the link runs out of digits."""
@@ -79,13 +87,16 @@ class FamilyMixture:
 
     def mean(self) -> Column:
         """Mean response of each row; for a binomial one without trials the probability."""
-        return np.asarray(sum(weight * mean for weight, mean, _ in self._components) * self._size)
+        total = np.zeros(self.weights.shape[1])
+        for model, weight in enumerate(self.weights):
+            total += weight * (self._nodes[1] @ self._means_of(model))
+        return total * self._size
 
     def standard_deviation(self) -> Column:
         """Square root of the total variance: of the response, the coefficients, the models."""
         centre = self.mean()
         total = np.zeros_like(centre)
-        for weight, mean, dispersion in self._components:
+        for weight, mean, dispersion in self._components():
             within = self.family.variance(mean, dispersion) * self._size
             if self.family.has_dispersion and self.family.name != "negative_binomial":
                 within = within * dispersion
@@ -95,7 +106,7 @@ class FamilyMixture:
     def cdf(self, value: Column) -> Column:
         """Probability of each row's response being at most its `value`."""
         total = np.zeros(self.weights.shape[1])
-        for weight, mean, dispersion in self._components:
+        for weight, mean, dispersion in self._components():
             total += weight * self.family.cdf(value, mean, dispersion, self.trials)
         return total
 
@@ -103,7 +114,7 @@ class FamilyMixture:
         """Quantile of each row by bisection between the extreme quantiles of its components."""
         levels = np.full(self.weights.shape[1], level)
         low, high = np.full(levels.size, np.inf), np.full(levels.size, -np.inf)
-        for weight, mean, dispersion in self._components:
+        for weight, mean, dispersion in self._components():
             inner = self.family.quantile(levels, mean, dispersion, self.trials)
             low = np.where(weight > 0, np.minimum(low, inner), low)
             high = np.where(weight > 0, np.maximum(high, inner), high)

@@ -1,54 +1,32 @@
 """The result of a run: a posterior over models, and what follows from it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
-from dbrm.data import Recipe, check_vector
+from dbrm.data import Recipe
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import FunctionEngine, GlmEngine, ModelFit, find_family, find_link
-from dbrm.evolution import Problem, Registry
-from dbrm.features import Feature, evaluate, fit_knots, parse_feature
+from dbrm.evolution import Problem
+from dbrm.features import Feature
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
-from dbrm.status import Status
+from dbrm.posterior.prediction import AveragedModels, count_averaged
+from dbrm.posterior.record import RunRecord
+from dbrm.posterior.source import AbstractSource, LiveSource
+from dbrm.posterior.spelling import Spellings
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dbrm.report import Plots
 
-__all__ = ["Posterior", "RunRecord"]
-
-# Predictions average over the most probable models that hold this share, at most so many.
-_SHARE = 0.9999
-_MOST_MODELS = 300
-# Numbers held at once while predicting.
-_BLOCK = 4_000_000
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """How the posterior came about."""
-
-    response: str
-    algorithm: str
-    uncertainty: str
-    n_chains: int
-    n_evaluated: int
-    seconds: float
-    seed: int | None
-    status_counts: dict[int, int]
-    rejections: dict[str, int]
-    moves: dict[str, tuple[int, int]]
-    chain_log_mass: tuple[float, ...]
+__all__ = ["Posterior"]
 
 
 @final
@@ -62,17 +40,22 @@ class Posterior:
     def __init__(
         self,
         merged: Merged,
-        problem: Problem,
+        source: AbstractSource,
         recipe: Recipe,
         record: RunRecord,
         diagnostics: Diagnostics,
     ) -> None:
         self._merged = merged
         self.diagnostics = diagnostics
-        self._problem = problem
+        self._source = source
         self.recipe = recipe
         self.record = record
-        self._fits: dict[int, ModelFit] = {}
+
+    @property
+    def _problem(self) -> Problem:
+        """What the chains worked on; a posterior from a file has none."""
+        assert isinstance(self._source, LiveSource)
+        return self._source.problem
 
     @cached_property
     def _inclusion(self) -> FloatArray:
@@ -133,84 +116,70 @@ class Posterior:
         A feature that no retained model contains has probability zero, a covariate that
         every model contains (`always`) probability one.
         """
-        number = self._find(feature)
-        if number is not None:
-            return float(self._inclusion[number])
-        return float(self._parsed(feature) in self._always)
+        position = self._spellings.find(feature)
+        if position is not None:
+            return float(self._inclusion[position])
+        return float(self._spellings.parse(feature) in self._source.always)
 
     def aliases(self, feature: str | Feature) -> list[str]:
         """Other spellings met for the same column."""
-        number = self._find(feature)
-        spellings = [] if number is None else self._merged.aliases.get(number, [])
+        position = self._spellings.find(feature)
+        spellings = [] if position is None else self._merged.aliases.get(position, [])
         return sorted(str(spelling) for spelling in spellings)
 
-    def _parsed(self, feature: str | Feature) -> Feature:
-        if isinstance(feature, str):
-            transforms = self._problem.grammar.transforms
-            feature = parse_feature(feature, self._problem.table.names, transforms=transforms)
-        return fit_knots(feature, self._problem.table)
-
-    def _find(self, feature: str | Feature) -> int | None:
-        feature = self._parsed(feature)
-        columns, statuses = evaluate([feature], self._problem.table)
-        if statuses[0] != Status.OK:
-            return self._registry.known(feature)
-        number = self._registry.number(feature, columns[:, 0])
-        return number if number < len(self._merged.features) else None
-
     @cached_property
-    def _registry(self) -> Registry:
-        registry = Registry(self._problem.table)
-        columns, _ = evaluate(self._merged.features, self._problem.table)
-        for position, feature in enumerate(self._merged.features):
-            registry.number(feature, columns[:, position])
-        return registry
+    def _spellings(self) -> Spellings:
+        return Spellings(self._merged, self._source)
 
     @property
     def best_model(self) -> FittedModel:
         """The most probable model."""
-        return self._fitted(0)
+        return self._fitted(self._merged.models.features_of(0), float(self._merged.probability[0]))
 
     @cached_property
     def median_probability_model(self) -> FittedModel:
         """The model of all features with inclusion above one half (Barbieri and Berger 2004)."""
         chosen = np.flatnonzero(self._inclusion > 0.5)
         models = self._merged.models
-        for row in range(len(models)):
-            if np.array_equal(models.features_of(row), chosen):
-                return self._fitted(row)
+        for row in np.flatnonzero(models.sizes == chosen.size):
+            if np.array_equal(models.features_of(int(row)), chosen):
+                return self._fitted(chosen, float(self._merged.probability[row]))
+        return self._fitted(chosen, 0.0)
+
+    def _fitted(
+        self, chosen: "np.typing.NDArray[np.integer[Any]]", probability: float
+    ) -> FittedModel:
         features = tuple(self._merged.features[j] for j in chosen)
-        return FittedModel(
-            self.record.response, self._always + features, self._fit_columns(chosen), 0.0
-        )
+        fit = self._source.fit(features)
+        return FittedModel(self.record.response, self._source.always + features, fit, probability)
 
     @cached_property
-    def _always(self) -> tuple[Feature, ...]:
-        return self._problem.always
+    def n_averaged(self) -> int:
+        """Number of models, the most probable ones, that predictions average over."""
+        models = self._merged.models
+        return count_averaged(self._merged.probability, models.sizes, self._source.n_rows)
 
-    def _fitted(self, row: int) -> FittedModel:
-        chosen = self._merged.models.features_of(row)
-        features = tuple(self._merged.features[j] for j in chosen)
-        probability = float(self._merged.probability[row])
-        return FittedModel(
-            self.record.response, self._always + features, self._fit(row), probability
-        )
-
-    def _fit(self, row: int) -> ModelFit:
-        if row not in self._fits:
-            self._fits[row] = self._fit_columns(self._merged.models.features_of(row))
-        return self._fits[row]
-
-    def _fit_columns(self, chosen: "np.typing.NDArray[np.integer[Any]]") -> ModelFit:
-        columns, _ = evaluate([self._merged.features[j] for j in chosen], self._problem.table)
-        return self._problem.engine.fit(columns)
+    @property
+    def averaged_share(self) -> float:
+        """Share of the posterior probability that these models hold."""
+        return min(1.0, float(self._merged.probability[: self.n_averaged].sum()))
 
     @cached_property
-    def _averaged(self) -> "np.typing.NDArray[np.int64]":
-        """Rows of the models that predictions average over."""
-        share = np.cumsum(self._merged.probability)
-        enough = int(np.searchsorted(share, _SHARE)) + 1
-        return np.arange(min(enough, _MOST_MODELS, len(self._merged.models)))
+    def _averaged(self) -> AveragedModels:
+        table = self._merged.models
+        rows = [table.features_of(row).astype(np.int64) for row in range(self.n_averaged)]
+        used: IntArray = np.unique(np.concatenate(rows))
+        features = tuple(self._merged.features[j] for j in used)
+        models = [np.searchsorted(used, row) for row in rows]
+        return AveragedModels(
+            features=features,
+            models=models,
+            probability=self._merged.probability[: self.n_averaged],
+            fits=self._source.fit_many(features, models),
+            always=self._source.always,
+            law=self._source.law,
+            integrate=self.record.uncertainty == "laplace",
+        )
 
     def predict(
         self, X: TableLike, *, offset: Any = None, trials: Any = None, exposure: Any = None
@@ -285,69 +254,8 @@ class Posterior:
 
     def _blocks(
         self, X: TableLike, offset: Any, trials: Any, exposure: Any
-    ) -> list[StudentMixture | FamilyMixture]:
-        table = self.recipe.apply(X)
-        rows = self._averaged
-        used = np.unique(np.concatenate([self._merged.models.features_of(row) for row in rows]))
-        used = used.astype(np.int64)
-        columns, _ = evaluate([self._merged.features[j] for j in used], table)
-        always = np.column_stack([np.ones(table.n_rows), evaluate(self._always, table)[0]])
-        shift = _shift(table.n_rows, offset, exposure)
-        counts = None if trials is None else check_vector(trials, table.n_rows, name="trials")
-        step = max(1, _BLOCK // rows.size)
-        blocks = []
-        for start in range(0, table.n_rows, step):
-            part = slice(start, start + step)
-            predictor = self._predictor(rows, used, always[part], columns[part], shift[part])
-            blocks.append(self._mixture(rows, predictor, None if counts is None else counts[part]))
-        return blocks
-
-    def _predictor(
-        self,
-        rows: IntArray,
-        used: IntArray,
-        always: Matrix,
-        columns: Matrix,
-        shift: Column,
-    ) -> tuple[Matrix, Matrix, Matrix]:
-        """Weight, location and variance (without dispersion) of eta: models by rows."""
-        shape = (rows.size, len(always))
-        weights, locations, leverages = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        for position, row in enumerate(rows):
-            chosen = np.searchsorted(used, self._merged.models.features_of(row))
-            design = np.hstack([always, columns[:, chosen]])
-            fit = self._fit(int(row))
-            defined = np.all(np.isfinite(design), axis=1)
-            design = np.where(defined[:, None], design, 0.0)
-            leverage = np.einsum("ni,ij,nj->n", design, fit.covariance, design)
-            weights[position] = self._merged.probability[row] * defined
-            locations[position] = design @ fit.coefficients + shift
-            leverages[position] = np.maximum(leverage, 0.0)
-        totals = weights.sum(axis=0)
-        return weights / np.where(totals > 0, totals, np.nan), locations, leverages
-
-    def _mixture(
-        self, rows: IntArray, predictor: tuple[Matrix, Matrix, Matrix], trials: Column | None
-    ) -> StudentMixture | FamilyMixture:
-        weights, locations, leverages = predictor
-        fits = [self._fit(int(row)) for row in rows]
-        dispersions = np.array([fit.dispersion for fit in fits])
-        engine = self._problem.engine
-        engine = engine.base if isinstance(engine, FunctionEngine) else engine
-        if isinstance(engine, GlmEngine):
-            return FamilyMixture(
-                family=find_family(engine.family),
-                link=find_link(engine.link or find_family(engine.family).default_link),
-                weights=weights,
-                locations=locations,
-                scales=np.sqrt(dispersions[:, None] * leverages),
-                dispersions=dispersions,
-                trials=trials,
-                integrate=self.record.uncertainty == "laplace",
-            )
-        scales = np.sqrt(dispersions[:, None] * (1.0 + leverages))
-        df = np.array([fit.degrees_of_freedom for fit in fits])
-        return StudentMixture(weights, locations, scales, df)
+    ) -> Iterator[StudentMixture | FamilyMixture]:
+        return self._averaged.blocks(self.recipe.apply(X), offset, trials, exposure)
 
     @property
     def plot(self) -> "Plots":
@@ -365,13 +273,3 @@ class Posterior:
     def __repr__(self) -> str:
         best = self.best_model
         return f"<Posterior: {len(self._merged.models)} models; best {best.formula}>"
-
-
-def _shift(n_rows: int, offset: Any, exposure: Any) -> Column:
-    """Known part of the linear predictor of new rows."""
-    shift = np.zeros(n_rows)
-    if offset is not None:
-        shift = shift + check_vector(offset, n_rows, name="offset")
-    if exposure is not None:
-        shift = shift + np.log(check_vector(exposure, n_rows, name="exposure"))
-    return shift

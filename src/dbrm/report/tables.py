@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["feature_table", "model_table", "summarise"]
 
+# Predictions from models that hold less than this share are worth a note.
+_ENOUGH_AVERAGED = 0.95
+
 
 def feature_table(posterior: "Posterior", top: int) -> Table:
     """The most probable features."""
@@ -69,6 +72,11 @@ def _notes(posterior: "Posterior") -> list[str]:
         notes.append(f"Moves '{name}': {tried:,} tried, {accepted / max(tried, 1):.1%} accepted.")
     if posterior.lost_mass > 1e-6:
         notes.append(f"Models not kept hold at most {posterior.lost_mass:.2g} of the probability.")
+    if posterior.averaged_share < _ENOUGH_AVERAGED:
+        notes.append(
+            f"Predictions average over the {posterior.n_averaged:,} most probable models, which "
+            f"hold {posterior.averaged_share:.0%} of the probability."
+        )
     for code, count in sorted(record.status_counts.items()):
         if code != Status.OK:
             notes.append(f"{count:,} evaluations: {Status(code).meaning}.")

@@ -279,10 +279,10 @@ def test_an_offset_is_added_to_predictions(data, rng):
 
 
 def test_blocks_do_not_matter(data, exact, monkeypatch):
-    from dbrm.posterior import posterior as module
+    from dbrm.posterior import prediction as module
 
     whole = exact.predict_interval(data[0])
-    monkeypatch.setattr(module, "_BLOCK", 40)
+    monkeypatch.setattr(module, "_STUDENT_BLOCK", 40)
     np.testing.assert_array_equal(exact.predict_interval(data[0]), whole)
 
 
@@ -375,3 +375,39 @@ def test_text_for_people(evolved):
     assert "sin(a*b)" in evolved.summary()
     assert repr(evolved).startswith("<Posterior")
     assert 0.0 <= evolved.lost_mass < 0.01
+
+
+# ------------------------------------------------------------------------- averaging
+
+
+@pytest.fixture(scope="module")
+def flat():
+    """A posterior spread over more than two thousand models."""
+    draw = np.random.default_rng(4)
+    x = draw.normal(size=(30, 14))
+    return x, dbrm.enumerate_models(x, draw.normal(size=30), prior="g-prior")
+
+
+def test_averaging_stops_at_the_cap_and_says_so(flat):
+    _, posterior = flat
+    assert posterior.n_averaged == 2000
+    assert posterior.averaged_share == pytest.approx(posterior.models.probability[:2000].sum())
+    assert posterior.averaged_share < 0.95
+    assert "Predictions average over the 2,000 most probable models" in posterior.summary()
+
+
+def test_peaked_posteriors_are_averaged_in_full(exact):
+    assert exact.averaged_share >= 0.9999
+    assert "Predictions average" not in exact.summary()
+
+
+def test_the_number_averaged_follows_share_and_work():
+    from dbrm.posterior.prediction import count_averaged
+
+    flat = np.full(5000, 1 / 5000)
+    sizes = np.full(5000, 9)
+    assert count_averaged(np.array([0.9, 0.099, 1e-3]), sizes[:3], 100) == 3
+    assert count_averaged(np.array([0.9, 0.09995, 5e-5]), sizes[:3], 100) == 2
+    assert count_averaged(flat, sizes, 100) == 2000
+    assert count_averaged(flat, sizes, 20_000) == 1000
+    assert count_averaged(flat, sizes, 10_000_000) == 300

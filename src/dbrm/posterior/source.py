@@ -1,0 +1,112 @@
+"""What a posterior draws on besides its models: training columns, and fits of models.
+
+A source is live after a run, when models can be fitted at will, or stored, when it comes
+from a file and answers for the models that were fitted before it was written.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import IntArray
+from dbrm.data import Table
+from dbrm.evidence import Family, FunctionEngine, GlmEngine, Link, ModelFit, find_family, find_link
+from dbrm.evolution import Problem
+from dbrm.features import Feature, Transform, evaluate
+
+__all__ = ["AbstractSource", "Law", "LiveSource"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Family and link of the response."""
+
+    family: Family
+    link: Link
+
+
+class AbstractSource(ABC):
+    """Training columns, known transforms, and the fits of models."""
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """The training columns, by which equivalent spellings are recognised."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows that the models were fitted to."""
+
+    @property
+    @abstractmethod
+    def transforms(self) -> tuple[Transform, ...]:
+        """Transforms that may occur in the text of a feature, besides the built-in ones."""
+
+    @property
+    @abstractmethod
+    def always(self) -> tuple[Feature, ...]:
+        """Features that every model contains."""
+
+    @property
+    @abstractmethod
+    def law(self) -> Law | None:
+        """Family and link; ``None`` for the Gaussian response with exact evidence."""
+
+    @abstractmethod
+    def fit(self, features: Sequence[Feature]) -> ModelFit:
+        """The fit of one model for reports, its status certified."""
+
+    @abstractmethod
+    def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:
+        """Fits for averaging; a model is given by the positions of its features."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LiveSource(AbstractSource):
+    """Fits models of the problem that a run has just worked on."""
+
+    problem: Problem
+    _fits: dict[tuple[int, ...], ModelFit] = field(default_factory=dict, repr=False)
+
+    @property
+    def table(self) -> Table:
+        return self.problem.table
+
+    @property
+    def n_rows(self) -> int:
+        return self.problem.table.n_rows
+
+    @property
+    def transforms(self) -> tuple[Transform, ...]:
+        return self.problem.grammar.transforms
+
+    @property
+    def always(self) -> tuple[Feature, ...]:
+        return self.problem.always
+
+    @property
+    def law(self) -> Law | None:
+        engine = self.problem.engine
+        engine = engine.base if isinstance(engine, FunctionEngine) else engine
+        if not isinstance(engine, GlmEngine):
+            return None
+        family = find_family(engine.family)
+        return Law(family, find_link(engine.link or family.default_link))
+
+    def fit(self, features: Sequence[Feature]) -> ModelFit:
+        key = tuple(feature.key for feature in features)
+        if key not in self._fits:
+            self._fits[key] = self.problem.engine.fit(evaluate(features, self.table)[0])
+        return self._fits[key]
+
+    def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:
+        masks = np.zeros((len(models), len(features)), dtype=np.bool_)
+        for mask, chosen in zip(masks, models, strict=True):
+            mask[chosen] = True
+        return self.problem.engine.fit_many(evaluate(features, self.table)[0], masks)

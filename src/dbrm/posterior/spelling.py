@@ -1,0 +1,53 @@
+"""Finding a feature of the posterior under any spelling, by text first and then by column."""
+
+from typing import final
+
+from dbrm._typing import Column
+from dbrm.evolution import Registry
+from dbrm.features import Feature, evaluate, fit_knots, parse_feature
+from dbrm.posterior.merge import Merged
+from dbrm.posterior.source import AbstractSource
+from dbrm.status import Status
+
+__all__ = ["Spellings"]
+
+
+@final
+class Spellings:
+    """The features of a merged posterior, found by structure or by their training columns."""
+
+    def __init__(self, merged: Merged, source: AbstractSource) -> None:
+        self._source = source
+        self._by_key = {feature.key: j for j, feature in enumerate(merged.features)}
+        for position, others in merged.aliases.items():
+            for other in others:
+                self._by_key.setdefault(other.key, position)
+        self._registry = Registry(source.table)
+        # On a sample of the rows two features may look the same: the first one counts.
+        self._by_number: dict[int, int] = {}
+        columns, statuses = evaluate(merged.features, source.table)
+        for position, feature in enumerate(merged.features):
+            if statuses[position] == Status.OK:
+                number = self._registry.number(feature, columns[:, position])
+                self._by_number.setdefault(number, position)
+
+    def parse(self, feature: str | Feature) -> Feature:
+        """A feature from its text, with its knots."""
+        source = self._source
+        if isinstance(feature, str):
+            feature = parse_feature(feature, source.table.names, transforms=source.transforms)
+        return fit_knots(feature, source.table)
+
+    def find(self, feature: str | Feature) -> int | None:
+        """Position of a feature in the posterior, ``None`` if no model contains it."""
+        feature = self.parse(feature)
+        position = self._by_key.get(feature.key)
+        if position is not None:
+            return position
+        columns, statuses = evaluate([feature], self._source.table)
+        if statuses[0] != Status.OK:
+            return None
+        return self._number(feature, columns[:, 0])
+
+    def _number(self, feature: Feature, column: Column) -> int | None:
+        return self._by_number.get(self._registry.number(feature, column))
