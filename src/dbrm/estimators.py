@@ -66,6 +66,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         start: Any = (),
         costs: Any = None,
         units: Any = None,
+        heredity: str | None = None,
         scale: str | None = None,
         missing: str = "error",
         preset: str | None = None,
@@ -107,6 +108,7 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         self.start = start
         self.costs = costs
         self.units = units
+        self.heredity = heredity
         self.scale = scale
         self.missing = missing
         self.preset = preset

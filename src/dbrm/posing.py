@@ -116,6 +116,7 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
         always=always,
         keep=_keep(chosen, table),
         pool=start,
+        heredity=chosen.heredity,
     )
 
 

@@ -96,6 +96,10 @@ class Settings:
         Units of covariates, such as ``{"PeriodDays": "day"}``: features then add like to like
         and feed only pure numbers to functions such as sin. Columns not named are pure
         numbers.
+    heredity
+        ``"strong"``: a product is in a model only if all of its factors are; ``"weak"``: if at
+        least one is; ``None`` (default): no such rule. The factors are the different features
+        multiplied; those in `always` count as present.
     scale, missing
         ``None`` or ``"standard"``; ``"error"`` or ``"indicator"``.
     preset
@@ -143,6 +147,7 @@ class Settings:
     start: str | Sequence[str | Feature] = ()
     costs: Mapping[str, float] | None = None
     units: Mapping[str, str] | None = None
+    heredity: Literal["weak", "strong"] | None = None
     scale: Literal["standard"] | None = None
     missing: Literal["error", "indicator"] = "error"
     preset: Literal["paper_text", "paper_code"] | None = None
@@ -176,6 +181,7 @@ class Settings:
         if evidence is not None and not callable(evidence):
             msg = f"evidence must be a function f(X, y) -> float; got {evidence!r}."
             raise InvalidSettingError(msg)
+        self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))
         self._check_choice("preset", (None, *_PRESETS))

@@ -41,6 +41,12 @@ class TableContext:
         return value, np.uint8(0 if np.isfinite(value) else 10)
 
 
+NOBODY = np.zeros((0, 0), dtype=bool), np.zeros(0, dtype=np.int64)
+# The last of three features is the product of the other two.
+FACTORS = np.array([[0, 0, 0], [0, 0, 0], [1, 1, 0]], dtype=bool)
+NEEDED = {"strong": np.array([0, 0, 2]), "weak": np.array([0, 0, 1])}
+
+
 @dataclass(frozen=True)
 class Case:
     """A random target over the masks of a small population."""
@@ -48,6 +54,8 @@ class Case:
     log_evidence: np.ndarray
     feature: np.ndarray
     size: np.ndarray
+    parents: np.ndarray
+    needed: np.ndarray
 
     @property
     def masks(self):
@@ -59,16 +67,20 @@ class Case:
         log_posterior = (
             self.log_evidence + self.masks @ self.feature + self.size[self.masks.sum(axis=1)]
         )
+        if self.needed.size:
+            present = self.masks.astype(int) @ self.parents.T.astype(int)
+            log_posterior[(self.masks & (present < self.needed)).any(axis=1)] = -np.inf
         mass = np.exp(log_posterior - log_posterior.max())
         return mass / mass.sum()
 
 
-def make_case(rng, *, max_size=SIZE, dependent=False):
+def make_case(rng, *, max_size=SIZE, dependent=False, heredity=None):
     log_evidence = 2.0 * rng.normal(size=1 << SIZE)
     if dependent:
         log_evidence[0b110] = -np.inf
     size = np.where(np.arange(SIZE + 1) <= max_size, rng.normal(size=SIZE + 1), -np.inf)
-    return Case(log_evidence, rng.normal(size=SIZE), size)
+    kin = NOBODY if heredity is None else (FACTORS, NEEDED[heredity])
+    return Case(log_evidence, rng.normal(size=SIZE), size, *kin)
 
 
 def exact_matrix(case, settings, functions, propensity=(0.2, 0.5, 0.9)):
@@ -80,7 +92,8 @@ def exact_matrix(case, settings, functions, propensity=(0.2, 0.5, 0.9)):
     def step(rng, index):
         mask = case.masks[states[index]].copy()
         store = new_store(64, 1)
-        target = source.Target(TableContext(case.log_evidence), store, case.feature, case.size)
+        context = TableContext(case.log_evidence)
+        target = source.Target(context, store, case.feature, case.size, case.parents, case.needed)
         trace = source.Trace(
             np.empty(1),
             np.empty(1, dtype=np.int32),
@@ -130,6 +143,17 @@ def test_kernel_leaves_the_posterior_alone(settings, variant, rng):
     matrix, probability = exact_matrix(case, settings, plain(source))
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     assert invariance_error(matrix, probability) < 1e-12
+
+
+@pytest.mark.parametrize("settings", KERNELS[:-1])
+@pytest.mark.parametrize(("heredity", "n_models"), [("strong", 5), ("weak", 7)])
+def test_kernel_keeps_to_heredity(settings, heredity, n_models, rng):
+    """No step leads to a product without its factors, and the posterior is left alone."""
+    matrix, probability = exact_matrix(make_case(rng, heredity=heredity), settings, plain(source))
+    assert matrix.shape == (n_models, n_models)
+    assert invariance_error(matrix, probability) < 1e-12
+    reached = np.linalg.matrix_power(matrix + np.eye(n_models), n_models) > 0
+    assert reached.all()
 
 
 @pytest.mark.parametrize("settings", KERNELS)

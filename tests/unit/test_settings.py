@@ -41,7 +41,7 @@ def test_integers_have_a_least_value(name):
             Settings(**{name: bad})
 
 
-@pytest.mark.parametrize("name", ["merge", "scale", "missing", "preset", "algorithm"])
+@pytest.mark.parametrize("name", ["merge", "scale", "missing", "preset", "algorithm", "heredity"])
 def test_choices_are_listed(name):
     with pytest.raises(InvalidSettingError, match=f"{name} must be one of .*; got {name}='wrong'"):
         Settings(**{name: "wrong"})

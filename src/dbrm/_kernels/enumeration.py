@@ -19,7 +19,14 @@ import numpy as np
 from dbrm._kernels.bits import lowest_bit, popcount
 from dbrm._kernels.piecewise import piecewise_one
 
-__all__ = ["inclusion_of_all", "prior_of_all", "residuals_of_all", "score_of_all", "score_one"]
+__all__ = [
+    "forbid_orphans",
+    "inclusion_of_all",
+    "prior_of_all",
+    "residuals_of_all",
+    "score_of_all",
+    "score_one",
+]
 
 # Subsets scored together; small enough for the nearest cache.
 BLOCK = 256
@@ -182,6 +189,25 @@ def prior_of_all(feature_log_prior, size_log_prior):
         sums[subset] = sums[subset & (subset - 1)] + feature_log_prior[lowest_bit(subset)]
         values[subset] = sums[subset] + size_log_prior[popcount(subset)]
     return values
+
+
+@nb.njit(cache=True, nogil=True)
+def forbid_orphans(log_prior, parents, needed):
+    """Set the log prior of every subset to ``-inf`` that has a feature without its parents.
+
+    Feature ``j`` needs at least ``needed[j]`` of the features marked in row ``j`` of `parents`.
+    """
+    size = needed.size
+    bits = np.zeros(size, dtype=np.int64)
+    for j in range(size):
+        for k in range(size):
+            if parents[j, k]:
+                bits[j] |= 1 << k
+    for subset in range(log_prior.size):
+        for j in range(size):
+            if needed[j] > 0 and (subset >> j) & 1 and popcount(subset & bits[j]) < needed[j]:
+                log_prior[subset] = -np.inf
+                break
 
 
 @nb.njit(cache=True, nogil=True)

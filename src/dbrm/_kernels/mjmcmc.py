@@ -2,7 +2,9 @@ r"""Mode jumping MCMC over the masks of one population (paper, Algorithm 1).
 
 Kernels, mixed with probabilities that do not depend on the state:
 
-0. *change*: flip one or a few components drawn uniformly; symmetric.
+0. *change*: flip one or a few components drawn uniformly; symmetric. Where features need
+   others beside them, half of the changes flip a feature and a random part of its parents,
+   whatever their state, which is symmetric too.
 1. *swap*: exchange a feature of the model for one outside; symmetric.
 2. *add or delete*, one half each: the feature to add is drawn with weights
    :math:`p_j`, the one to delete with weights :math:`1 - p_j`. For adding :math:`j`,
@@ -55,8 +57,13 @@ GREEDY, ANNEALING, LOCAL = range(3)
 # Exponents beyond this decide a comparison anyway; larger ones would overflow.
 _LARGE = 700.0
 
-# What is sampled from: the engine's context, the models seen, and the two prior terms.
-Target = namedtuple("Target", "context store feature_log_prior size_log_prior")
+# What is sampled from: the engine's context, the models seen, the two prior terms, and which
+# features need how many of which others beside them (empty arrays: none do).
+Target = namedtuple(
+    "Target",
+    "context store feature_log_prior size_log_prior parents needed",
+    defaults=(np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64)),
+)
 # What the loop is to do; see `dbrm.search.Mjmcmc` for the meaning of each number.
 Plan = namedtuple(
     "Plan",
@@ -124,6 +131,19 @@ def _log_prior(mask, feature_log_prior, size_log_prior):
     return total + size_log_prior[count]
 
 
+@nb.njit(cache=True, nogil=True)
+def _has_orphan(mask, parents, needed):
+    """Whether a feature of the mask has fewer of its parents in it than it needs."""
+    for j in range(needed.size):
+        if mask[j] and needed[j] > 0:
+            present = 0
+            for k in range(mask.size):
+                present += mask[k] and parents[j, k]
+            if present < needed[j]:
+                return True
+    return False
+
+
 @nb.njit(cache=True, nogil=True, inline="always")
 def _look(target, mask, words):
     """Log posterior of a mask and its entry in the store (-1 if it has none).
@@ -143,7 +163,7 @@ def _look(target, mask, words):
 def _meet(target, mask, words, slot):
     """Evaluate a new mask and keep it; masks of prior probability zero are not evaluated."""
     prior = _log_prior(mask, target.feature_log_prior, target.size_log_prior)
-    if prior == -np.inf:
+    if prior == -np.inf or _has_orphan(mask, target.parents, target.needed):
         return -np.inf, np.int64(-1)
     value, status = evaluate(target.context, mask)
     return value + prior, insert(target.store, slot, words, value, prior, status)
@@ -215,13 +235,26 @@ def _optimise(rng, target, plan, kind, mask, words, room):
         _anneal(rng, target, mask, words, room, np.ones(1), plan.local_moves)
 
 
-@nb.njit(cache=True, nogil=True)
-def _change(rng, mask, words, max_change, scratch):
-    """Flip one to `max_change` components drawn uniformly."""
+@nb.njit(cache=True, nogil=True, inline="always")
+def _change(rng, target, mask, words, max_change, scratch):
+    """Flip one to `max_change` components drawn uniformly, or a feature and some parents."""
+    if target.needed.size > 0 and rng.random() < 0.5:
+        _flip_family(rng, mask, words, target.parents)
+        return
     count = 1 + int(rng.random() * min(max_change, mask.size))
     _draw_subset(rng, mask.size, count, scratch)
     for i in range(count):
         _flip(mask, words, scratch[i])
+
+
+@nb.njit(cache=True, nogil=True)
+def _flip_family(rng, mask, words, parents):
+    """Flip a component drawn uniformly, and each of its parents with probability one half."""
+    j = int(rng.random() * mask.size)
+    _flip(mask, words, j)
+    for k in range(mask.size):
+        if parents[j, k] and rng.random() < 0.5:
+            _flip(mask, words, k)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -256,18 +289,13 @@ def _add_or_delete(rng, mask, words, propensity, weights):
     adding = rng.random() < 0.5
     forth = 0.0
     back = 0.0
+    # Free of branches: they would be guessed wrong half of the time.
     for j in range(mask.size):
-        p = propensity[j]
-        weights[j] = 0.0
-        if adding and not mask[j]:
-            weights[j] = p
-        elif not adding and mask[j]:
-            weights[j] = 1.0 - p
+        outside = (1 - mask[j]) * propensity[j]
+        inside = mask[j] * (1.0 - propensity[j])
+        weights[j] = outside if adding else inside
         forth += weights[j]
-        if adding and mask[j]:
-            back += 1.0 - p
-        elif not adding and not mask[j]:
-            back += p
+        back += inside if adding else outside
     if forth == 0.0:
         return -np.inf
     j = _draw(rng, weights)
@@ -286,7 +314,7 @@ def _multiple_try(rng, target, plan, mask, words, room):
     tries, try_words, masses = room.tries, room.try_words, room.masses
     for k in range(plan.n_tries):
         _copy(mask, words, tries[k], try_words[k])
-        _change(rng, tries[k], try_words[k], plan.max_change, room.scratch)
+        _change(rng, target, tries[k], try_words[k], plan.max_change, room.scratch)
         masses[k], _ = _look(target, tries[k], try_words[k])
     peak = masses.max()
     if peak == -np.inf:
@@ -302,7 +330,7 @@ def _multiple_try(rng, target, plan, mask, words, room):
     backward = np.exp(min(_LARGE, current - peak))
     for _k in range(plan.n_tries - 1):
         _copy(room.trial, room.trial_words, tries[0], try_words[0])
-        _change(rng, tries[0], try_words[0], plan.max_change, room.scratch)
+        _change(rng, target, tries[0], try_words[0], plan.max_change, room.scratch)
         value, _ = _look(target, tries[0], try_words[0])
         backward += np.exp(min(_LARGE, value - peak))
     # No division: from an impossible or hopeless model the reference points may weigh nothing.
@@ -360,7 +388,7 @@ def _local_move(rng, target, plan, kernel, mask, words, current, propensity, roo
     _copy(mask, words, room.trial, room.trial_words)
     log_ratio = 0.0
     if kernel == CHANGE:
-        _change(rng, room.trial, room.trial_words, plan.max_change, room.scratch)
+        _change(rng, target, room.trial, room.trial_words, plan.max_change, room.scratch)
     elif kernel == SWAP:
         if not _swap(rng, room.trial, room.trial_words):
             return False

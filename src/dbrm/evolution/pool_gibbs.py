@@ -27,7 +27,7 @@ from dbrm.evolution.gmjmcmc import Report, evolve
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
-from dbrm.search import PriorTerms, enumerate_population
+from dbrm.search import enumerate_population
 
 __all__ = ["draw_window", "log_window_count", "run_pool_gibbs"]
 
@@ -85,6 +85,8 @@ class _Sampler:
         self._pool = pool
         features = [chain.registry.features[number] for number in pool.numbers]
         prior = chain.problem.model_prior
+        self._features = features
+        self._kinship = chain.problem.kinship(chain.registry)
         self._terms = np.array([prior.feature_log_prior(feature) for feature in features])
         self._size = min(chain.problem.effort.population_size, len(features))
 
@@ -106,10 +108,13 @@ class _Sampler:
         n_pool = len(self._pool.numbers)
         window = draw_window(rng, model, n_pool, self._size)
         prepared = problem.engine.prepare(self._pool.columns[:, window])
+        numbers = self._pool.numbers[window]
         terms = problem.prior_terms([float(self._terms[position]) for position in window])
+        features = [self._features[position] for position in window]
+        terms = self._kinship.restrict(terms, features, numbers)
         windows = log_window_count(n_pool, self._size)
-        target = PriorTerms(terms.feature, terms.size - windows)
-        population = Population(self._pool.numbers[window], self._pool.columns[:, window])
+        target = replace(terms, size=terms.size - windows)
+        population = Population(numbers, self._pool.columns[:, window])
         effort = problem.effort
         if len(window) <= prepared.enumeration_limit:
             found = enumerate_population(

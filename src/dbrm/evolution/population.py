@@ -45,7 +45,9 @@ class Population:
     def prior_terms(self, problem: Problem, registry: Registry) -> PriorTerms:
         """Log prior of the models over this population."""
         prior = problem.model_prior
-        return problem.prior_terms([prior.feature_log_prior(f) for f in self.features(registry)])
+        features = self.features(registry)
+        terms = problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        return problem.kinship(registry).restrict(terms, features, self.numbers)
 
 
 class Rejections:
@@ -67,6 +69,7 @@ class _Builder:
         self._registry = registry
         self._rejections = rejections
         self._basis = Basis(problem.always_columns, problem.effort.population_size)
+        self._kinship = problem.kinship(registry)
         # Sub-expressions of this generation, so that no column is computed twice.
         self.cache: ColumnCache = {}
         self.numbers: list[int] = []
@@ -77,7 +80,10 @@ class _Builder:
         return len(self.numbers) == self._problem.effort.population_size
 
     def add(self, feature: Feature) -> bool:
-        """Compute a new feature's column and let it in if it is fit for use."""
+        """Compute a new feature's column and let it in if it is fit for use.
+
+        Under heredity factors that are not there yet are let in before it.
+        """
         feature = self._problem.simplify(feature)
         number = self._registry.known(feature)
         if number is not None and number in self.numbers:
@@ -85,10 +91,23 @@ class _Builder:
             return False
         feature = fit_knots(feature, self._problem.table, self.cache)
         columns, statuses = evaluate([feature], self._problem.table, self.cache)
-        if statuses[0] == Status.OK:
-            return self.admit(feature, columns[:, 0])
-        self._rejections.count(Status(statuses[0]).meaning)
-        return False
+        if statuses[0] != Status.OK:
+            self._rejections.count(Status(statuses[0]).meaning)
+            return False
+        if not self._bring_factors(feature):
+            self._rejections.count("without its factors")
+            return False
+        return self.admit(feature, columns[:, 0])
+
+    def _bring_factors(self, feature: Feature) -> bool:
+        """Let in the factors that a feature needs, as far as there is room beside it."""
+        if self._kinship.satisfied(feature, self.numbers):
+            return True
+        for factor in self._kinship.missing(feature, self.numbers):
+            room = len(self.numbers) + 1 < self._problem.effort.population_size
+            if room and self._problem.grammar.admits(factor):
+                self.add(factor)
+        return self._kinship.satisfied(feature, self.numbers)
 
     def admit(self, feature: Feature, column: Column) -> bool:
         """Let a feature with a sound column in unless it depends on those already there."""
@@ -163,6 +182,9 @@ def next_population(
     survives = rng.random(population.size) >= deletion
     kept = [registry.known(covariate(name)) for name in problem.keep]
     survives |= np.isin(population.numbers, [number for number in kept if number is not None])
+    if problem.heredity is not None:
+        terms = population.prior_terms(problem, registry)
+        survives = problem.kinship(registry).surviving(terms, survives, inclusion)
     builder = _Builder(problem, registry, rejections)
     features = population.features(registry)
     # Not the population's own columns: a feature may have got a simpler name meanwhile,

@@ -11,7 +11,9 @@ from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine
+from dbrm.evolution.heredity import Heredity, Kinship
 from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
+from dbrm.evolution.registry import Registry
 from dbrm.evolution.units import Units
 from dbrm.features import Feature, Transform, covariate, drop_binary_powers, evaluate
 from dbrm.priors import ModelPrior
@@ -179,6 +181,8 @@ class Problem:
     pool
         Promising features found beforehand, best first; they extend the set
         :math:`\mathcal{F}_0` that mutation draws from.
+    heredity
+        Whether a product needs all or one of its factors beside it.
     """
 
     table: Table
@@ -191,6 +195,7 @@ class Problem:
     always: tuple[Feature, ...] = ()
     keep: tuple[str, ...] = ()
     pool: tuple[Feature, ...] = ()
+    heredity: Heredity | None = None
 
     @cached_property
     def covariates(self) -> list[Feature]:
@@ -225,6 +230,10 @@ class Problem:
         """Absolute correlation of each covariate with the residual of the null model."""
         residual = self.engine.screen(np.empty((self.table.n_rows, 0))).residual
         return _correlation(self.table.values, residual)
+
+    def kinship(self, registry: Registry) -> Kinship:
+        """Which features of a registry need which others."""
+        return Kinship(self.heredity, self.always, self.table, registry)
 
     def prior_terms(self, feature_terms: list[float]) -> PriorTerms:
         """Prior of the masks of a population whose features have these terms."""

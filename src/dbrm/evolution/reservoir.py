@@ -46,7 +46,9 @@ def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
     basics = [covariate(name) for name in problem.free_names[:capacity]]
     numbers: dict[int, None] = {}
     columns = []
-    for feature in (*found[:capacity], *basics, *problem.pool):
+    kinship = problem.kinship(registry)
+    pool = [part for f in problem.pool for part in (*kinship.missing(f, list(numbers)), f)]
+    for feature in (*found[:capacity], *basics, *pool):
         if len(numbers) == capacity:
             break
         column, status = evaluate([feature], problem.table)

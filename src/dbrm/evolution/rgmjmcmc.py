@@ -19,7 +19,7 @@ from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
 from dbrm.features import Feature, evaluate, fit_knots
-from dbrm.search import log_sum_exp
+from dbrm.search import PriorTerms, log_sum_exp
 from dbrm.status import Status
 
 __all__ = ["run_rgmjmcmc"]
@@ -79,6 +79,7 @@ class _FeatureSpace:
             for position, number in enumerate(reservoir.numbers)
         }
         self._features: dict[int, Feature] = {}
+        self._kinship = self._problem.kinship(chain.registry)
         self._known: dict[Model, float] = {}
 
     def grow(self, rng: np.random.Generator, model: Model) -> Sequence[int]:
@@ -101,11 +102,25 @@ class _FeatureSpace:
             if len(population) >= size:
                 break
             newcomer = self._newcomer(rng, parents)
-            if newcomer is None or newcomer in population:
+            if newcomer is None:
                 continue
-            if basis.admit(self._column(newcomer)):
-                population.append(newcomer)
+            for number in (*self._missing(newcomer, population), newcomer):
+                room = len(population) < size and number not in population
+                if room and basis.admit(self._column(number)):
+                    population.append(number)
         return population
+
+    def _missing(self, newcomer: int, population: list[int]) -> list[int]:
+        """Factors that a newcomer needs beside it."""
+        feature = self._feature(newcomer)
+        if self._kinship.satisfied(feature, population):
+            return []
+        factors = self._kinship.missing(feature, population)
+        numbers = [self._enter(factor) for factor in factors if self._admits(factor)]
+        return [number for number in numbers if number is not None]
+
+    def _admits(self, feature: Feature) -> bool:
+        return self._problem.grammar.admits(feature)
 
     def _newcomer(self, rng: np.random.Generator, parents: Parents) -> int | None:
         if len(self._reservoir.numbers) and not rng.random() < _CREATED:
@@ -139,14 +154,18 @@ class _FeatureSpace:
         """
         return self._features.setdefault(number, self._chain.registry.features[number])
 
-    def _term(self, number: int) -> float:
-        return self._problem.model_prior.feature_log_prior(self._feature(number))
+    def _terms(self, numbers: Sequence[int]) -> PriorTerms:
+        """Prior of the models over these features."""
+        features = [self._feature(number) for number in numbers]
+        prior = self._problem.model_prior
+        terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        return self._kinship.restrict(terms, features, numbers)
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
         """Climb inside the population; every model looked at enters the books."""
         columns = np.column_stack([self._column(number) for number in population])
         prepared = self._problem.engine.prepare(columns)
-        terms = self._problem.prior_terms([self._term(number) for number in population])
+        terms = self._terms(population)
         start = np.array([number in model for number in population], dtype=np.bool_)
         found = self._problem.effort.mjmcmc.climb(rng, prepared, terms, start)
         self._chain.record(found, Population(np.array(population, dtype=np.int32), columns))
@@ -160,8 +179,7 @@ class _FeatureSpace:
 
     def _evaluate(self, model: Model) -> float:
         members = sorted(model)
-        terms = self._problem.prior_terms([self._term(number) for number in members])
-        prior = float(terms.feature.sum() + terms.size[-1])
+        prior = float(self._terms(members).of(np.ones((1, len(members)), dtype=np.bool_))[0])
         if prior == -np.inf:
             return -np.inf
         columns = [self._column(number) for number in members]

@@ -264,6 +264,7 @@ class _Pool:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._registry = Registry(problem.table)
+        self._kinship = problem.kinship(self._registry)
         self._columns: dict[int, Column] = {}
 
     def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
@@ -298,10 +299,12 @@ class _Pool:
         """The most probable model over these features."""
         if not numbers:
             return []
+        numbers = self._with_factors(numbers)
         prepared = self._problem.engine.prepare(self.columns(numbers))
         prior = self._problem.model_prior
         features = [self._registry.features[number] for number in numbers]
         terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        terms = self._kinship.restrict(terms, features, numbers)
         if len(numbers) <= prepared.enumeration_limit:
             best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
         else:
@@ -310,6 +313,15 @@ class _Pool:
             # Greedy ascent draws nothing that matters; the generator is only for the call.
             best = climb.climb(np.random.default_rng(0), prepared, terms, start).last
         return [numbers[j] for j in np.flatnonzero(best)]
+
+    def _with_factors(self, numbers: list[int]) -> list[int]:
+        """These features and the factors that heredity asks for."""
+        wanted = list(numbers)
+        for number in numbers:
+            factors = self._kinship.missing(self._registry.features[number], wanted)
+            known = self.add(factors, len(factors), fresh_only=False)
+            wanted.extend(factor for factor in known if factor not in wanted)
+        return wanted
 
     def features(self, first: list[int]) -> list[Feature]:
         """All features, these first."""

@@ -80,6 +80,12 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
         tables.append(_renumber(kept, numbers[-1], registry))
         mass = log_sum_exp(log_posterior) if how == "uniform" else 0.0
         weights.append(np.full(len(kept), -mass))
+    if problem.heredity is not None:
+        # Simpler spellings found by another chain may have other factors.
+        kinship = problem.kinship(registry)
+        allowed = [kinship.allows(table) for table in tables]
+        tables = [table.take(np.flatnonzero(a)) for table, a in zip(tables, allowed, strict=True)]
+        weights = [weight[a] for weight, a in zip(weights, allowed, strict=True)]
     stacked = ModelTable.concatenate(tables)
     models = stacked.take(unique_rows(stacked.keys))
     rows = _positions(stacked, models)
@@ -163,7 +169,7 @@ def _frequency(
     for result, common in zip(results, numbers, strict=True):
         if result.draws is None:
             return None
-        chosen = np.flatnonzero(common[: result.draws.frequency.size] >= 0)
+        chosen = np.flatnonzero(np.isin(common[: result.draws.frequency.size], used))
         positions = np.searchsorted(used, common[chosen])
         np.add.at(totals, positions, result.draws.frequency[chosen] / len(results))
     return totals

@@ -5,7 +5,7 @@ from bisect import bisect_right
 import numpy as np
 
 from dbrm._kernels.bits import unpack_index
-from dbrm._kernels.enumeration import inclusion_of_all, prior_of_all
+from dbrm._kernels.enumeration import forbid_orphans, inclusion_of_all, prior_of_all
 from dbrm._typing import FloatArray
 from dbrm.search.exploration import Exploration, Population, PriorTerms, Report, log_sum_exp
 
@@ -37,6 +37,8 @@ def enumerate_population(
     """
     log_evidence, statuses = population.log_evidence_of_all(terms.max_size, report)
     log_prior = prior_of_all(terms.feature, terms.size)
+    if terms.needed.size:
+        forbid_orphans(log_prior, terms.parents, terms.needed)
     log_posterior = log_evidence + log_prior
     log_mass, inclusion = inclusion_of_all(log_posterior, population.size)
     kept = np.flatnonzero(log_posterior >= log_posterior.max() - window)

@@ -5,7 +5,7 @@ comes about, is not its business.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -45,10 +45,21 @@ class PriorTerms:
     r"""Log prior of a mask: a term per feature plus a term for the model size.
 
     .. math:: \log p(m) = \sum_j m_j w_j + v_{|m|}, \qquad v_k = -\infty \text{ for } k > Q .
+
+    Parameters
+    ----------
+    feature, size
+        The terms :math:`w_j` and :math:`v_k`.
+    parents, needed
+        Row ``j`` of `parents` marks the features of which at least ``needed[j]`` must be in
+        the mask if feature ``j`` is; other masks have probability zero. Both are empty if
+        nothing is required.
     """
 
     feature: FloatArray
     size: FloatArray
+    parents: Masks = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
+    needed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def max_size(self) -> int:
@@ -59,7 +70,22 @@ class PriorTerms:
         """Log prior of each row of `masks`."""
         # Not a product: zero times a forbidden feature's minus infinity is no number.
         terms = np.where(masks, self.feature, 0.0)
-        return np.asarray(terms.sum(axis=1) + self.size[masks.sum(axis=1)])
+        values = np.asarray(terms.sum(axis=1) + self.size[masks.sum(axis=1)])
+        return np.where(self._orphans(masks).any(axis=1), -np.inf, values)
+
+    def without_orphans(self, mask: Mask) -> Mask:
+        """The mask without features whose parents it lacks, to start a search from."""
+        mask = mask.copy()
+        while (orphans := self._orphans(mask[None])[0]).any():
+            mask &= ~orphans
+        return mask
+
+    def _orphans(self, masks: Masks) -> Masks:
+        """Features of each mask that have fewer parents in it than they need."""
+        if not self.needed.size:
+            return np.zeros_like(masks)
+        present = masks.astype(np.int64) @ self.parents.T.astype(np.int64)
+        return np.asarray(masks & (present < self.needed))
 
 
 @final

@@ -161,10 +161,10 @@ class Mjmcmc:
         """Walk through the masks of a population from `start`."""
         size = population.size
         store = new_store(self._capacity(size), max(1, -(-size // 64)))
-        target = source.Target(population.kernel().context, store, terms.feature, terms.size)
+        target = _target(population, store, terms)
         compiled = isinstance(target.context, COMPILED_CONTEXTS)
         loop = source.mjmcmc_loop if compiled else plain(source).mjmcmc_loop
-        mask, propensity = start.copy(), np.full(size, 0.5)
+        mask, propensity = terms.without_orphans(start), np.full(size, 0.5)
         plan = self.plan()
         trace = _new_trace(self.n_steps, store)
         loop(rng, target, plan, mask, propensity, trace)
@@ -179,10 +179,10 @@ class Mjmcmc:
         moves = plan.moves_per_temperature * plan.temperatures.size + self.local_moves
         met = max(self.greedy_steps * size, moves) + 1
         store = new_store(min(met, self._capacity(size)), max(1, -(-size // 64)))
-        target = source.Target(population.kernel().context, store, terms.feature, terms.size)
+        target = _target(population, store, terms)
         compiled = isinstance(target.context, COMPILED_CONTEXTS)
         climb = source.optimise_from if compiled else plain(source).optimise_from
-        mask = start.copy()
+        mask = terms.without_orphans(start)
         climb(rng, target, plan, mask)
         return self._collect(store, None, 0, size, mask)
 
@@ -219,6 +219,11 @@ class Mjmcmc:
             last=last,
             walk=None if trace is None else _walk(trace, adapted, masks, kept),
         )
+
+
+def _target(population: Population, store: Store, terms: PriorTerms) -> source.Target:
+    context = population.kernel().context
+    return source.Target(context, store, terms.feature, terms.size, terms.parents, terms.needed)
 
 
 def _walk(trace: source.Trace, adapted: int, masks: Masks, kept: IntArray) -> Walk:

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import (
     BLOCK,
+    forbid_orphans,
     inclusion_of_all,
     prior_of_all,
     residuals_of_all,
@@ -18,6 +19,7 @@ from dbrm._kernels.enumeration import (
 from dbrm._kernels.screening import score_row
 from dbrm.evidence.coefficient_priors import HyperG, Jeffreys
 from dbrm.evidence.coefficient_priors.base import GaussianShape
+from dbrm.search import PriorTerms
 
 TOLERANCE = 1e-9
 
@@ -160,3 +162,24 @@ def test_a_forbidden_feature_has_no_inclusion():
     log_posterior = prior_of_all(np.array([0.0, -np.inf]), np.zeros(3))
     _, inclusion = inclusion_of_all(log_posterior, 2)
     np.testing.assert_allclose(inclusion, [0.5, 0.0])
+
+
+@pytest.mark.parametrize("kernel", [forbid_orphans, forbid_orphans.py_func])
+def test_subsets_with_features_that_lack_parents_are_forbidden(kernel, rng):
+    """The rule written as in the definition: mask by mask, and as `PriorTerms.of` has it."""
+    parents = rng.random((5, 5)) < 0.4
+    needed = np.array([0, 1, 0, 2, 1])
+    masks = unpack_index(np.arange(32), 5)
+    allowed = [
+        all((mask & parents[j]).sum() >= needed[j] for j in np.flatnonzero(mask)) for mask in masks
+    ]
+    values = np.zeros(32)
+    kernel(values, parents, needed)
+    np.testing.assert_array_equal(np.isfinite(values), allowed)
+    assert 0 < sum(allowed) < 32
+    terms = PriorTerms(np.zeros(5), np.zeros(6), parents, needed)
+    np.testing.assert_array_equal(terms.of(masks), values)
+    for mask in masks:
+        left = terms.without_orphans(mask)
+        assert terms.of(left[None])[0] == 0.0
+        assert not np.any(left & ~mask)
