@@ -12,6 +12,7 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evolution import Problem
 from dbrm.features import Feature
 from dbrm.posterior.diagnostics import Diagnostics
+from dbrm.posterior.extrapolation import Guard
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
@@ -251,6 +252,29 @@ class Posterior:
         rng = np.random.default_rng(random_state)
         blocks = self._blocks(X, offset, trials, exposure)
         return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
+
+    def extrapolation(self, X: TableLike) -> "pd.DataFrame":
+        """Tell where predictions leave what the models were trained on, row by row.
+
+        Returns
+        -------
+        DataFrame
+            ``dropped_mass``: posterior share of the averaged models that are undefined or
+            overflow at the row, and are left out of its predictions; where it is one there is
+            no prediction. ``outside_mass``: share of the models with a feature outside its
+            range in training (undefined ones included). ``features``: those features, the
+            most probable first.
+
+        Notes
+        -----
+        A feature is judged by its own value. A bounded one, such as ``sin(x)``, may stay
+        within its range although ``x`` does not.
+        """
+        return self._guard.report(self.recipe.apply(X))
+
+    @cached_property
+    def _guard(self) -> Guard:
+        return Guard(self._averaged, self._source.table)
 
     def _blocks(
         self, X: TableLike, offset: Any, trials: Any, exposure: Any

@@ -1,0 +1,92 @@
+"""Tests of `dbrm.posterior.extrapolation`: what is said about rows far from the data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dbrm
+
+
+@pytest.fixture(scope="module")
+def data():
+    draw = np.random.default_rng(3)
+    return pd.DataFrame(draw.uniform(0.5, 3.0, size=(80, 2)), columns=["a", "b"])
+
+
+def fitted(x, y, **options):
+    quick = {"n_chains": 1, "n_populations": 4, "random_state": 1, "penalty": 1.0}
+    return dbrm.fit(x, y, **quick | options)
+
+
+@pytest.fixture(scope="module")
+def growth(data):
+    """An exponential law, sure of itself."""
+    noise = np.random.default_rng(4).normal(size=80)
+    return fitted(data, np.exp(data["a"]) + 0.01 * noise, transforms=["exp"], penalty="bic")
+
+
+@pytest.fixture(scope="module")
+def unsure(data):
+    """Little signal: models with and without the logarithm share the mass."""
+    noise = np.random.default_rng(5).normal(size=80)
+    return fitted(data, np.log(data["a"]) + noise, transforms=["log_abs"])
+
+
+def by_definition(posterior, rows):
+    """Dropped and outside mass, model by model, from the public table of models."""
+    models = posterior.models[: posterior.n_averaged]
+    dropped, outside = np.zeros(len(rows)), np.zeros(len(rows))
+    training = posterior._source.table
+    for texts, probability in zip(models["features"], models["probability"], strict=True):
+        features = [dbrm.parse_feature(text, training.names) for text in texts]
+        with np.errstate(all="ignore"):
+            new = [feature.evaluate(rows) for feature in features]
+        old = [feature.evaluate(training) for feature in features]
+        gone = [~np.isfinite(values) for values in new]
+        out = [~((v >= o.min()) & (v <= o.max())) for v, o in zip(new, old, strict=True)]
+        dropped += probability * np.any([np.zeros(len(rows), bool), *gone], axis=0)
+        outside += probability * np.any([np.zeros(len(rows), bool), *out], axis=0)
+    total = models["probability"].sum()
+    return dropped / total, outside / total
+
+
+def test_training_rows_are_inside(data, growth, unsure):
+    for posterior in (growth, unsure):
+        report = posterior.extrapolation(data)
+        assert list(report.columns) == ["dropped_mass", "outside_mass", "features"]
+        assert (report["dropped_mass"] == 0).all()
+        assert (report["outside_mass"] == 0).all()
+        assert all(names == () for names in report["features"])
+
+
+def test_leaving_the_range_is_reported_with_the_feature(growth):
+    report = growth.extrapolation(pd.DataFrame({"a": [2.0, 5.0], "b": [1.0, 1.0]}))
+    assert report["outside_mass"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
+    assert report["features"][0] == ()
+    assert report["features"][1][0] == "exp(a)"
+    assert (report["dropped_mass"] == 0).all()
+
+
+def test_overflow_drops_the_models_and_their_prediction(growth):
+    rows = pd.DataFrame({"a": [1000.0], "b": [1.0]})
+    report = growth.extrapolation(rows)
+    assert report["dropped_mass"][0] == pytest.approx(1.0)
+    assert report["outside_mass"][0] == pytest.approx(1.0)
+
+
+def test_shares_are_those_of_the_models_one_by_one(unsure):
+    rows = pd.DataFrame({"a": [0.0, 1.0, 9.0, 0.0], "b": [1.0, 0.0, 1.0, -7.0]})
+    report = unsure.extrapolation(rows)
+    dropped, outside = by_definition(unsure, rows)
+    np.testing.assert_allclose(report["dropped_mass"], dropped, atol=1e-12)
+    np.testing.assert_allclose(report["outside_mass"], outside, atol=1e-12)
+    assert 0 < report["dropped_mass"][0] < report["outside_mass"][0] < 1
+    assert np.isfinite(unsure.predict(rows)).all()
+
+
+def test_features_of_every_model_are_guarded_too(data):
+    noise = np.random.default_rng(6).normal(size=80)
+    posterior = fitted(data, noise, transforms=["log_abs"], always=["log_abs(b)"])
+    report = posterior.extrapolation(pd.DataFrame({"a": [1.5, 1.5], "b": [0.0, 2.0]}))
+    assert report["dropped_mass"].tolist() == [1.0, 0.0]
+    assert report["features"][0][0] == "log_abs(b)"
