@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dbrm import datasets as datasets
     from dbrm import testing as testing
+    from dbrm.estimators import DBRMClassifier as DBRMClassifier
+    from dbrm.estimators import DBRMFeatures as DBRMFeatures
     from dbrm.estimators import DBRMRegressor as DBRMRegressor
     from dbrm.evidence import CoefficientPrior as CoefficientPrior
     from dbrm.features import Feature as Feature
@@ -25,6 +27,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CoefficientPrior": "dbrm.evidence",
+    "DBRMClassifier": "dbrm.estimators",
+    "DBRMFeatures": "dbrm.estimators",
     "DBRMRegressor": "dbrm.estimators",
     "Feature": "dbrm.features",
     "ModelPrior": "dbrm.priors",

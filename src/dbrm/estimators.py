@@ -1,22 +1,74 @@
-"""scikit-learn estimators around `dbrm.fit`."""
+"""scikit-learn estimators around `dbrm.fit`.
 
+Their parameters are the settings: each initialiser takes the fields of `dbrm.Settings`,
+with the same defaults unless the class names others, and `inspect.signature` shows them.
+"""
+
+from collections.abc import Mapping
 from dataclasses import fields
+from inspect import Parameter, Signature
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    assert_all_finite,
+    check_is_fitted,
+    column_or_1d,
+)
 
-from dbrm._typing import Column, FloatArray, Matrix, TableLike
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix, TableLike
+from dbrm.data import Recipe, check_weights
+from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
 from dbrm.posterior import Posterior
 from dbrm.settings import Settings
 
-__all__ = ["DBRMRegressor"]
+__all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor"]
 
 
-class DBRMRegressor(RegressorMixin, BaseEstimator):
-    """Deep Bayesian regression of a real response.
+class _SettingsEstimator(BaseEstimator):
+    """An estimator whose parameters are the settings, and what a class adds or changes."""
+
+    def __init_subclass__(cls, defaults: Mapping[str, Any] | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        values = {field.name: field.default for field in fields(Settings)} | dict(defaults or {})
+
+        def __init__(self: Any, **given: Any) -> None:  # noqa: N807
+            for name in given:
+                if name not in values:
+                    msg = f"{cls.__name__}() got an unexpected keyword argument {name!r}"
+                    raise TypeError(msg)
+            for name, default in values.items():
+                setattr(self, name, given.get(name, default))
+
+        listed = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in values.items()
+        ]
+        itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = Signature([itself, *listed])  # type: ignore[attr-defined]
+        __init__.__doc__ = None
+        cls.__init__ = __init__  # type: ignore[method-assign]
+
+    def _search(self, X: TableLike, y: Any, **rows: Any) -> Posterior:
+        """Fit with this estimator's settings, and note what scikit-learn wants to know."""
+        settings = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        posterior = fit(X, y, **rows, **settings)
+        self._note_input(posterior.recipe)
+        return posterior
+
+    def _note_input(self, recipe: Recipe) -> None:
+        self.n_features_in_ = len(recipe.input_names)
+        if recipe.named:
+            self.feature_names_in_ = np.array(recipe.input_names, dtype=object)
+
+
+class DBRMRegressor(RegressorMixin, _SettingsEstimator):
+    """Deep Bayesian regression of a numeric response, under any family.
 
     Every setting is a keyword argument with the meaning given in `dbrm.Settings`, and is
     checked in `fit`.
@@ -31,107 +83,26 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
 
     posterior_: Posterior
 
-    def __init__(
+    def fit(
         self,
-        *,
-        family: Any = "gaussian",
-        link: Any = None,
-        prior: Any = None,
-        penalty: Any = None,
-        transforms: Any = None,
-        operators: Any = None,
-        adaptive_operators: bool = False,
-        max_depth: int = 5,
-        max_complexity: int = 10,
-        max_model_size: int | None = None,
-        projection: Any = "optimize-then-transform",
-        max_projection: int = 4,
-        sweep: int = 4,
-        population_size: int = 15,
-        n_populations: int = 60,
-        algorithm: str = "gmjmcmc",
-        n_init: int | None = None,
-        n_iter: int | None = None,
-        n_final: int | None = None,
-        mjmcmc: Any = None,
-        filtration: Any = None,
-        keep: Any = (),
-        max_unique: int | None = None,
-        max_evaluations: int | None = None,
-        time_budget: float | None = None,
-        n_chains: int = 4,
-        merge: str = "union",
-        always: Any = (),
-        exclude: Any = (),
-        start: Any = (),
-        costs: Any = None,
-        units: Any = None,
-        heredity: str | None = None,
-        scale: str | None = None,
-        missing: str = "error",
-        preset: str | None = None,
-        uncertainty: str | None = None,
-        evidence: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-    ) -> None:
-        self.family = family
-        self.link = link
-        self.prior = prior
-        self.penalty = penalty
-        self.transforms = transforms
-        self.operators = operators
-        self.adaptive_operators = adaptive_operators
-        self.max_depth = max_depth
-        self.max_complexity = max_complexity
-        self.max_model_size = max_model_size
-        self.projection = projection
-        self.max_projection = max_projection
-        self.sweep = sweep
-        self.population_size = population_size
-        self.n_populations = n_populations
-        self.algorithm = algorithm
-        self.n_init = n_init
-        self.n_iter = n_iter
-        self.n_final = n_final
-        self.mjmcmc = mjmcmc
-        self.filtration = filtration
-        self.keep = keep
-        self.max_unique = max_unique
-        self.max_evaluations = max_evaluations
-        self.time_budget = time_budget
-        self.n_chains = n_chains
-        self.merge = merge
-        self.always = always
-        self.exclude = exclude
-        self.start = start
-        self.costs = costs
-        self.units = units
-        self.heredity = heredity
-        self.scale = scale
-        self.missing = missing
-        self.preset = preset
-        self.uncertainty = uncertainty
-        self.evidence = evidence
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.progress = progress
-
-    def fit(self, X: TableLike, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        X: TableLike,
+        y: Any,
+        sample_weight: Any = None,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+    ) -> Self:
         """Search for models of `y`."""
-        settings = {field.name: getattr(self, field.name) for field in fields(Settings)}
-        self.posterior_ = fit(X, y, sample_weight=sample_weight, offset=offset, **settings)
-        recipe = self.posterior_.recipe
-        self.n_features_in_ = len(recipe.input_names)
-        if recipe.named:
-            self.feature_names_in_ = np.array(recipe.input_names, dtype=object)
+        rows = {"sample_weight": sample_weight, "offset": offset}
+        self.posterior_ = self._search(X, y, trials=trials, exposure=exposure, **rows)
         return self
 
-    def predict(self, X: TableLike) -> Column:
+    def predict(
+        self, X: TableLike, offset: Any = None, trials: Any = None, exposure: Any = None
+    ) -> Column:
         """Posterior-averaged mean."""
         check_is_fitted(self)
-        return self.posterior_.predict(X)
+        return self.posterior_.predict(X, offset=offset, trials=trials, exposure=exposure)
 
     def predict_interval(self, X: TableLike, level: float = 0.95) -> Matrix:
         """Equal-tailed predictive interval, lower and upper limits in two columns."""
@@ -149,3 +120,149 @@ class DBRMRegressor(RegressorMixin, BaseEstimator):
         """Draws from the predictive law, one row per draw."""
         check_is_fitted(self)
         return self.posterior_.sample_predictive(X, draws, random_state)
+
+
+class DBRMClassifier(
+    ClassifierMixin, _SettingsEstimator, defaults={"family": "binomial", "eta": 0.5}
+):
+    r"""Deep Bayesian classification with probabilities averaged over models.
+
+    Every setting is a keyword argument with the meaning given in `dbrm.Settings`; the family
+    is binomial unless another one for zeros and ones is given. More than two classes are
+    modelled one against the rest, a posterior each, and their probabilities divided by
+    their sum.
+
+    Parameters
+    ----------
+    eta
+        Two classes: the second one is predicted where its probability exceeds
+        :math:`\eta`. Among more classes the most probable one is predicted.
+
+    Attributes
+    ----------
+    classes_
+        The labels, sorted.
+    posteriors_
+        One `dbrm.Posterior` of the second class if there are two, otherwise one per class.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    classes_: npt.NDArray[Any]
+    posteriors_: tuple[Posterior, ...]
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior of the second of two classes."""
+        check_is_fitted(self)
+        if len(self.posteriors_) > 1:
+            msg = f"There is one posterior per class ({len(self.classes_)}): see posteriors_."
+            raise AttributeError(msg)
+        return self.posteriors_[0]
+
+    def fit(self, X: TableLike, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Search for models of the classes."""
+        if not 0.0 < self.eta < 1.0:
+            msg = f"eta must be strictly between 0 and 1; got eta={self.eta!r}."
+            raise InvalidSettingError(msg)
+        classes, codes = _read_labels(y, sample_weight)
+        wanted = [1] if classes.size == 2 else range(classes.size)
+        rows = {"sample_weight": sample_weight, "offset": offset}
+        self.posteriors_ = tuple(
+            self._search(X, (codes == code).astype(np.float64), **rows) for code in wanted
+        )
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: TableLike, offset: Any = None) -> Matrix:
+        """Probability of each class (columns), averaged over models."""
+        check_is_fitted(self)
+        found = [posterior.predict(X, offset=offset) for posterior in self.posteriors_]
+        if len(found) == 1:
+            return np.column_stack([1.0 - found[0], found[0]])
+        columns = np.column_stack(found)
+        return np.asarray(columns / columns.sum(axis=1, keepdims=True))
+
+    def predict(self, X: TableLike, offset: Any = None) -> npt.NDArray[Any]:
+        """Labels, by the threshold `eta` or, among more than two, the highest probability."""
+        probability = self.predict_proba(X, offset)
+        if len(self.posteriors_) == 1:
+            chosen = (probability[:, 1] > self.eta).astype(np.int64)
+        else:
+            chosen = np.argmax(probability, axis=1)
+        return np.asarray(self.classes_[chosen])
+
+
+class DBRMFeatures(TransformerMixin, _SettingsEstimator, defaults={"threshold": 0.5}):
+    """Engineered features for use before any other model.
+
+    Searches as `DBRMRegressor` does and puts out the features whose posterior inclusion
+    probability exceeds a threshold, those in `always` first. If there is none, the most
+    probable feature is put out. A feature has no number (NaN) in rows where it is undefined.
+
+    Every setting is a keyword argument with the meaning given in `dbrm.Settings`.
+
+    Parameters
+    ----------
+    threshold
+        Inclusion probability above which a feature is put out.
+
+    Attributes
+    ----------
+    posterior_
+        The `dbrm.Posterior`.
+    features_
+        The `dbrm.Feature` objects put out.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    posterior_: Posterior
+    features_: tuple[Feature, ...]
+
+    def fit(self, X: TableLike, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Search for models of `y`."""
+        if not 0.0 <= self.threshold < 1.0:
+            msg = f"threshold must be at least 0 and below 1; got threshold={self.threshold!r}."
+            raise InvalidSettingError(msg)
+        self.posterior_ = self._search(X, y, sample_weight=sample_weight, offset=offset)
+        self.features_ = self.posterior_.features_above(self.threshold)
+        if not self.features_:
+            self.features_ = self.posterior_.features_above(0.0)[:1]
+        return self
+
+    def transform(self, X: TableLike) -> Matrix:
+        """The features' values, one column each."""
+        check_is_fitted(self)
+        table = self.posterior_.recipe.apply(X, caller=type(self).__name__)
+        return evaluate(self.features_, table)[0]
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """The features' formulas."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return np.array([str(feature) for feature in self.features_], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _read_labels(y: Any, sample_weight: Any) -> tuple[npt.NDArray[Any], IntArray]:
+    """The different labels of rows that count, and the position of each row's label."""
+    if y is None:
+        msg = "dbrm requires y to be passed, but the target y is None."
+        raise InvalidDataError(msg)
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    counted: Mask = np.ones(labels.size, dtype=np.bool_)
+    if sample_weight is not None:
+        counted = check_weights(sample_weight, labels.size) > 0
+    if (n_classes := np.unique(labels[counted]).size) < 2:
+        msg = f"y must hold at least two classes in rows that count; got {n_classes} class."
+        raise InvalidDataError(msg)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes

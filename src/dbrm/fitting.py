@@ -16,7 +16,7 @@ from dbrm.data import learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError
 from dbrm.evidence import build_engine, find_family, resolve_prior
 from dbrm.evolution import ChainResult, Problem, run_enumeration, sweep_features
-from dbrm.posing import observe, pose
+from dbrm.posing import merge_repeats, observe, pose
 from dbrm.posterior import LiveSource, Posterior, RunRecord, diagnose, merge_chains
 from dbrm.search import log_sum_exp
 from dbrm.settings import Settings
@@ -49,7 +49,8 @@ def fit(
     y
         The response.
     sample_weight
-        Frequency weights; a weight of two is the row twice.
+        Frequency weights; a weight of two is the row twice. Equal rows are merged, so that
+        the search is the same as well.
     offset
         Known part of the linear predictor.
     trials
@@ -88,6 +89,8 @@ def fit(
         trials=trials,
         exposure=exposure,
     )
+    if chosen.evidence is None:
+        table, observations = merge_repeats(table, observations)
     problem = pose(table, observations, chosen)
     run = _enumerate if chosen.algorithm == "enumerate" else _search
     problem, results = run(problem, chosen)

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dbrm.data import Table, check_response, check_vector, check_weights
+from dbrm._typing import Column
+from dbrm.data import Table, check_response, check_vector, check_weights, find_repeats
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import Observations, build_engine, find_family, resolve_prior
 from dbrm.evolution import (
@@ -34,7 +35,7 @@ from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 from dbrm.settings import Settings
 from dbrm.status import Status
 
-__all__ = ["observe", "pose"]
+__all__ = ["merge_repeats", "observe", "pose"]
 
 Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
 
@@ -63,6 +64,30 @@ def observe(
         trials=vector(trials, "trials"),
         exposure=vector(exposure, "exposure"),
     )
+
+
+def merge_repeats(table: Table, observations: Observations) -> tuple[Table, Observations]:
+    """Merge equal rows into one with a weight, and leave out rows of weight zero.
+
+    A weight of two then *is* the row twice: the search takes the same path. Without
+    weights and without repeated rows nothing changes, not even the order.
+    """
+    n_rows = table.n_rows
+    weights = np.ones(n_rows) if observations.weights is None else observations.weights
+    extras = {name: getattr(observations, name) for name in ("offset", "trials", "exposure")}
+    given = {name: column for name, column in extras.items() if column is not None}
+    found = find_repeats([*table.values.T, observations.response, *given.values()])
+    if found is None or (observations.weights is None and found[0].size == n_rows):
+        return table, observations
+    first, pattern = found
+    totals: Column = np.bincount(pattern, weights=weights, minlength=first.size).astype(float)
+    first, totals = first[totals > 0], totals[totals > 0]
+    merged = Observations(
+        response=observations.response[first],
+        weights=None if np.all(totals == 1.0) else totals,
+        **{name: column[first] for name, column in given.items()},
+    )
+    return Table(table.names, table.values[first]), merged
 
 
 def pose(table: Table, observations: Observations, settings: Settings) -> Problem:

@@ -1,4 +1,4 @@
-"""Tests of `dbrm.DBRMRegressor`: the same as `dbrm.fit`, in scikit-learn's clothes."""
+"""Tests of the estimators: the same as `dbrm.fit`, in scikit-learn's clothes."""
 
 import inspect
 import pickle
@@ -7,15 +7,16 @@ from dataclasses import MISSING, fields
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dbrm
-from dbrm.errors import InvalidSettingError
+from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.settings import Settings
 
 QUICK = {"n_chains": 1, "n_populations": 3, "random_state": 0, "transforms": ["tanh"]}
@@ -110,26 +111,133 @@ def test_not_fitted_yet(data):
         dbrm.DBRMRegressor().predict(data[0])
 
 
-# Of a search with a fixed seed, not of the evidence, which is exact (test_gaussian).
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "weights and repeated rows give every model the same evidence, but the search that "
-        "decides which models are visited looks at rows, and takes another path"
-    ),
-}
-CHECKS = list(
-    estimator_checks_generator(
-        dbrm.DBRMRegressor(n_chains=1, n_populations=3),
-        expected_failed_checks=EXPECTED,
-        mark="skip",
-    )
-)
+# ------------------------------------------------------------------------- classifier
+
+
+@pytest.fixture
+def classes(rng):
+    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    noise = rng.logistic(size=80)
+    return x, pd.Series(np.where(2 * x["a"] + noise > 0, "yes", "no"), name="answer")
+
+
+def test_the_classifier_has_the_settings_and_a_threshold():
+    settings = {field.name: field.default for field in fields(Settings)}
+    assert dbrm.DBRMClassifier().get_params() == settings | {"family": "binomial", "eta": 0.5}
+    assert dbrm.DBRMFeatures().get_params() == settings | {"threshold": 0.5}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'etta'"):
+        dbrm.DBRMClassifier(etta=0.3)
+
+
+def test_two_classes_are_a_binomial_response(classes):
+    x, labels = classes
+    model = dbrm.DBRMClassifier(**QUICK).fit(x, labels)
+    assert is_classifier(model)
+    assert model.classes_.tolist() == ["no", "yes"]
+    posterior = dbrm.fit(x, labels == "yes", family="binomial", **QUICK)
+    probability = model.predict_proba(x)
+    np.testing.assert_array_equal(probability[:, 1], posterior.predict(x))
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(x) == "yes", probability[:, 1] > 0.5)
+    assert model.posterior_ is model.posteriors_[0]
+    strict = dbrm.DBRMClassifier(eta=0.9, **QUICK).fit(x, labels)
+    np.testing.assert_array_equal(strict.predict(x) == "yes", probability[:, 1] > 0.9)
+
+
+def test_more_classes_are_one_against_the_rest(rng):
+    centres = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], 20, axis=0)
+    x, labels = centres + rng.normal(size=(60, 2)), np.repeat([3, 1, 2], 20)
+    model = dbrm.DBRMClassifier(**QUICK).fit(x, labels)
+    assert model.classes_.tolist() == [1, 2, 3]
+    assert len(model.posteriors_) == 3
+    alone = np.column_stack([posterior.predict(x) for posterior in model.posteriors_])
+    probability = model.predict_proba(x)
+    np.testing.assert_allclose(probability, alone / alone.sum(axis=1, keepdims=True))
+    assert model.score(x, labels) > 0.85
+    with pytest.raises(AttributeError, match="one posterior per class"):
+        _ = model.posterior_
+
+
+@pytest.mark.parametrize("eta", [0.0, 1.0, -1.0])
+def test_an_impossible_threshold_is_refused(classes, eta):
+    with pytest.raises(InvalidSettingError, match="eta must be strictly between 0 and 1"):
+        dbrm.DBRMClassifier(eta=eta).fit(*classes)
+
+
+def test_one_class_only_is_refused(data):
+    with pytest.raises(InvalidDataError, match="at least two classes"):
+        dbrm.DBRMClassifier().fit(data[0], ["yes"] * 40)
+
+
+# ------------------------------------------------------------------------- features
+
+
+@pytest.fixture
+def product(rng):
+    x = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    return x, x["a"] * x["b"] + 0.1 * rng.normal(size=60)
+
+
+def test_features_above_the_threshold_come_out(product):
+    x, y = product
+    model = dbrm.DBRMFeatures(**QUICK).fit(x, y)
+    table = model.posterior_.features
+    names = model.get_feature_names_out().tolist()
+    assert names == table["feature"][table["inclusion"] > 0.5].tolist()
+    assert "a*b" in names
+    np.testing.assert_allclose(model.transform(x)[:, names.index("a*b")], x["a"] * x["b"])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_features_come_in_the_chosen_frame(product, kind):
+    model = dbrm.DBRMFeatures(**QUICK).set_output(transform=kind)
+    frame = model.fit_transform(*product)
+    assert type(frame).__module__.startswith(kind)
+    assert list(frame.columns) == model.get_feature_names_out().tolist()
+
+
+def test_features_serve_another_model(product):
+    x, y = product
+    pipeline = make_pipeline(dbrm.DBRMFeatures(**QUICK), LinearRegression())
+    assert cross_val_score(pipeline, x, y, cv=3).min() > 0.9
+
+
+def test_some_feature_comes_out_even_if_none_is_probable(rng):
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    model = dbrm.DBRMFeatures(threshold=0.99, **QUICK).fit(x, y)
+    assert model.transform(x).shape == (30, 1)
+    kept = dbrm.DBRMFeatures(threshold=0.99, always=["x2"], **QUICK).fit(x, y)
+    assert kept.get_feature_names_out().tolist() == ["x2"]
+    with pytest.raises(InvalidSettingError, match="threshold must be at least 0 and below 1"):
+        dbrm.DBRMFeatures(threshold=1.0).fit(x, y)
+
+
+# ------------------------------------------------------------------------- all of them
+
+
+def test_weights_are_repeated_rows(data, rng):
+    """The search takes the same path, so that the models are the same as well."""
+    x, y = data
+    weights = rng.integers(0, 4, size=40)
+    order = rng.permutation(40)
+    weighted = dbrm.fit(x.iloc[order], y[order], sample_weight=weights[order], **QUICK)
+    repeated = dbrm.fit(x.loc[x.index.repeat(weights)], y.repeat(weights), **QUICK)
+    pd.testing.assert_frame_equal(weighted.models, repeated.models)
+    np.testing.assert_array_equal(weighted.predict(x), repeated.predict(x))
+
+
+FAST = {"n_chains": 1, "n_populations": 2, "n_iter": 50, "sweep": 2, "transforms": ["tanh"]}
+CHECKS = [
+    pair
+    for kind in (dbrm.DBRMRegressor, dbrm.DBRMClassifier, dbrm.DBRMFeatures)
+    for pair in estimator_checks_generator(kind(population_size=8, **FAST))
+]
 
 
 @pytest.mark.parametrize(
     ("estimator", "check"),
     CHECKS,
-    ids=[getattr(check, "func", check).__name__ for _, check in CHECKS],
+    ids=[f"{type(kind).__name__}-{getattr(c, 'func', c).__name__}" for kind, c in CHECKS],
 )
 @pytest.mark.filterwarnings("ignore::dbrm.errors.DBRMWarning")
 def test_scikit_learn_s_own_checks(estimator, check):

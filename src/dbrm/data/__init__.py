@@ -6,6 +6,7 @@ a `Table`.
 
 from dbrm.data.learning import learn_recipe
 from dbrm.data.recipe import Recipe
+from dbrm.data.repeats import find_repeats
 from dbrm.data.response import check_response, check_vector, check_weights
 from dbrm.data.rules import ColumnRule
 from dbrm.data.table import Table, fingerprint
@@ -17,6 +18,7 @@ __all__ = [
     "check_response",
     "check_vector",
     "check_weights",
+    "find_repeats",
     "fingerprint",
     "learn_recipe",
 ]

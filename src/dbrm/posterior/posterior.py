@@ -128,6 +128,12 @@ class Posterior:
         spellings = [] if position is None else self._merged.aliases.get(position, [])
         return sorted(str(spelling) for spelling in spellings)
 
+    def features_above(self, threshold: float) -> tuple[Feature, ...]:
+        """Features with inclusion above a threshold, those of every model (`always`) first."""
+        order = np.argsort(-self._inclusion, kind="stable")
+        chosen = [self._merged.features[j] for j in order if self._inclusion[j] > threshold]
+        return (*self._source.always, *chosen)
+
     @cached_property
     def _spellings(self) -> Spellings:
         return Spellings(self._merged, self._source)
