@@ -195,9 +195,8 @@ def main():
                 runs = [run(law, transforms, preset, seed, options.jobs) for seed in range(seeds)]
                 groups[law, transforms, preset] = runs
                 print(f"{law:7} {transforms} {preset:11}", *summarise(runs), flush=True)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    write_csv(groups)
-    write_page(groups)
+                write_csv(groups)
+                write_page(groups)
 
 
 if __name__ == "__main__":
