@@ -144,29 +144,31 @@ def _has_orphan(mask, parents, needed):
     return False
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
-def _look(target, mask, words):
-    """Log posterior of a mask and its entry in the store (-1 if it has none).
+@nb.njit(cache=True, nogil=True)
+def _recall(store, words):
+    """Log posterior of a model and its entry in the store; ``-1 - slot`` if it has none.
 
-    Short, so that it is compiled into its callers: a call would copy the whole target,
-    which costs more than the look-up.
+    Apart from `_meet` because it is called all the time: the whole target, with the engine's
+    context, costs more to hand over than a look-up takes.
     """
-    store = target.store
     entry = find(store, words)
-    if entry >= 0:
-        store.counts[1] += 1
-        return store.values[entry] + store.priors[entry], entry
-    return _meet(target, mask, words, -1 - entry)
+    if entry < 0:
+        return -np.inf, entry
+    store.counts[1] += 1
+    return store.values[entry] + store.priors[entry], entry
 
 
 @nb.njit(cache=True, nogil=True)
-def _meet(target, mask, words, slot):
-    """Evaluate a new mask and keep it; masks of prior probability zero are not evaluated."""
+def _meet(target, mask, words, absent):
+    """Evaluate a mask that is not in the store, and keep it; its entry is -1 if it is not kept.
+
+    Masks of prior probability zero are not evaluated.
+    """
     prior = _log_prior(mask, target.feature_log_prior, target.size_log_prior)
     if prior == -np.inf or _has_orphan(mask, target.parents, target.needed):
         return -np.inf, np.int64(-1)
     value, status = evaluate(target.context, mask)
-    return value + prior, insert(target.store, slot, words, value, prior, status)
+    return value + prior, insert(target.store, -1 - absent, words, value, prior, status)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -182,7 +184,10 @@ def _accept_probability(new, old, temperature):
 @nb.njit(cache=True, nogil=True)
 def _greedy(target, mask, words, inside, max_steps):
     """Steepest ascent over the components outside the index set."""
-    current, _ = _look(target, mask, words)
+    store = target.store
+    current, found = _recall(store, words)
+    if found < 0:
+        current, _ = _meet(target, mask, words, found)
     for _step in range(max_steps):
         best = current
         best_component = -1
@@ -190,7 +195,9 @@ def _greedy(target, mask, words, inside, max_steps):
             if inside[j]:
                 continue
             _flip(mask, words, j)
-            value, _ = _look(target, mask, words)
+            value, found = _recall(store, words)
+            if found < 0:
+                value, _ = _meet(target, mask, words, found)
             _flip(mask, words, j)
             if value > best:
                 best = value
@@ -204,6 +211,7 @@ def _greedy(target, mask, words, inside, max_steps):
 @nb.njit(cache=True, nogil=True)
 def _anneal(rng, target, mask, words, room, temperatures, moves):
     """Metropolis flips outside the index set, at each temperature in turn."""
+    store = target.store
     outside = room.scratch
     n_outside = 0
     for j in range(mask.size):
@@ -212,12 +220,16 @@ def _anneal(rng, target, mask, words, room, temperatures, moves):
             n_outside += 1
     if n_outside == 0:
         return
-    current, _ = _look(target, mask, words)
+    current, found = _recall(store, words)
+    if found < 0:
+        current, _ = _meet(target, mask, words, found)
     for temperature in temperatures:
         for _move in range(moves):
             j = outside[int(rng.random() * n_outside)]
             _flip(mask, words, j)
-            value, _ = _look(target, mask, words)
+            value, found = _recall(store, words)
+            if found < 0:
+                value, _ = _meet(target, mask, words, found)
             if rng.random() < _accept_probability(value, current, temperature):
                 current = value
             else:
@@ -235,11 +247,11 @@ def _optimise(rng, target, plan, kind, mask, words, room):
         _anneal(rng, target, mask, words, room, np.ones(1), plan.local_moves)
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
-def _change(rng, target, mask, words, max_change, scratch):
+@nb.njit(cache=True, nogil=True)
+def _change(rng, parents, mask, words, max_change, scratch):
     """Flip one to `max_change` components drawn uniformly, or a feature and some parents."""
-    if target.needed.size > 0 and rng.random() < 0.5:
-        _flip_family(rng, mask, words, target.parents)
+    if parents.size > 0 and rng.random() < 0.5:
+        _flip_family(rng, mask, words, parents)
         return
     count = 1 + int(rng.random() * min(max_change, mask.size))
     _draw_subset(rng, mask.size, count, scratch)
@@ -311,11 +323,14 @@ def _multiple_try(rng, target, plan, mask, words, room):
 
     ``room.trial`` ends as the chosen proposal. Returns whether it is accepted.
     """
+    store = target.store
     tries, try_words, masses = room.tries, room.try_words, room.masses
     for k in range(plan.n_tries):
         _copy(mask, words, tries[k], try_words[k])
-        _change(rng, target, tries[k], try_words[k], plan.max_change, room.scratch)
-        masses[k], _ = _look(target, tries[k], try_words[k])
+        _change(rng, target.parents, tries[k], try_words[k], plan.max_change, room.scratch)
+        masses[k], found = _recall(store, try_words[k])
+        if found < 0:
+            masses[k], _ = _meet(target, tries[k], try_words[k], found)
     peak = masses.max()
     if peak == -np.inf:
         return False
@@ -326,12 +341,16 @@ def _multiple_try(rng, target, plan, mask, words, room):
     chosen = _draw(rng, masses)
     _copy(tries[chosen], try_words[chosen], room.trial, room.trial_words)
     # The reference set of the proposal: the current mask and fresh changes.
-    current, _ = _look(target, mask, words)
+    current, found = _recall(store, words)
+    if found < 0:
+        current, _ = _meet(target, mask, words, found)
     backward = np.exp(min(_LARGE, current - peak))
     for _k in range(plan.n_tries - 1):
         _copy(room.trial, room.trial_words, tries[0], try_words[0])
-        _change(rng, target, tries[0], try_words[0], plan.max_change, room.scratch)
-        value, _ = _look(target, tries[0], try_words[0])
+        _change(rng, target.parents, tries[0], try_words[0], plan.max_change, room.scratch)
+        value, found = _recall(store, try_words[0])
+        if found < 0:
+            value, _ = _meet(target, tries[0], try_words[0], found)
         backward += np.exp(min(_LARGE, value - peak))
     # No division: from an impossible or hopeless model the reference points may weigh nothing.
     return forward >= backward or rng.random() < forward / backward
@@ -347,6 +366,7 @@ def _flip_set(mask, words, inside):
 @nb.njit(cache=True, nogil=True)
 def _large_jump(rng, target, plan, mask, words, room):
     """A mode jump; ``room.trial`` ends as the proposal. Returns whether it is accepted."""
+    store = target.store
     size = mask.size
     low = min(plan.jump_low, size)
     high = min(plan.jump_high, size)
@@ -364,8 +384,12 @@ def _large_jump(rng, target, plan, mask, words, room):
         if rng.random() < plan.rate:
             _flip(room.trial, room.trial_words, j)
             shaken += 1
-    current, _ = _look(target, mask, words)
-    proposed, _ = _look(target, room.trial, room.trial_words)
+    current, found = _recall(store, words)
+    if found < 0:
+        current, _ = _meet(target, mask, words, found)
+    proposed, found = _recall(store, room.trial_words)
+    if found < 0:
+        proposed, _ = _meet(target, room.trial, room.trial_words, found)
     if proposed == -np.inf:
         return False
     if plan.delayed and not rng.random() < _accept_probability(proposed, current, 1.0):
@@ -382,24 +406,15 @@ def _large_jump(rng, target, plan, mask, words, room):
     return rng.random() < np.exp(min(0.0, log_ratio))
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
-def _local_move(rng, target, plan, kernel, mask, words, current, propensity, room):
-    """Change, swap, add or delete; ``room.trial`` ends as the proposal."""
-    _copy(mask, words, room.trial, room.trial_words)
-    log_ratio = 0.0
+@nb.njit(cache=True, nogil=True)
+def _propose(rng, kernel, parents, max_change, mask, words, propensity, scratch, weights):
+    """Change, swap, add or delete, in place; log q(back)/q(forth), ``-inf`` if impossible."""
     if kernel == CHANGE:
-        _change(rng, target, room.trial, room.trial_words, plan.max_change, room.scratch)
-    elif kernel == SWAP:
-        if not _swap(rng, room.trial, room.trial_words):
-            return False
-    else:
-        log_ratio = _add_or_delete(rng, room.trial, room.trial_words, propensity, room.weights)
-        if log_ratio == -np.inf:
-            return False
-    proposed, _ = _look(target, room.trial, room.trial_words)
-    if proposed == -np.inf:
-        return False
-    return rng.random() < np.exp(min(0.0, proposed - current + log_ratio))
+        _change(rng, parents, mask, words, max_change, scratch)
+        return 0.0
+    if kernel == SWAP:
+        return 0.0 if _swap(rng, mask, words) else -np.inf
+    return _add_or_delete(rng, mask, words, propensity, weights)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -439,20 +454,36 @@ def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
     pack(mask, words)
     room = _new_room(mask, words, plan.n_tries)
     seen = np.full(size, 0.5)
-    current, entry = _look(target, mask, words)
+    # Taken out of their records once: inside the loop that would cost more than the moves.
+    store, parents = target.store, target.parents
+    trial, trial_words, scratch, weights = room.trial, room.trial_words, room.scratch, room.weights
+    kernel_weights, max_change = plan.kernel_weights, plan.max_change
+    current, entry = _recall(store, words)
+    if entry < 0:
+        current, entry = _meet(target, mask, words, entry)
     for step in range(trace.kernel.size):
-        kernel = _draw(rng, plan.kernel_weights)
+        kernel = _draw(rng, kernel_weights)
+        accepted = False
         if kernel == MULTIPLE_TRY:
             accepted = _multiple_try(rng, target, plan, mask, words, room)
         elif kernel == LARGE_JUMP:
             accepted = _large_jump(rng, target, plan, mask, words, room)
         else:
-            accepted = _local_move(
-                rng, target, plan, kernel, mask, words, current, propensity, room
+            _copy(mask, words, trial, trial_words)
+            log_ratio = _propose(
+                rng, kernel, parents, max_change, trial, trial_words, propensity, scratch, weights
             )
+            if log_ratio > -np.inf:
+                proposed, found = _recall(store, trial_words)
+                if found < 0:
+                    proposed, found = _meet(target, trial, trial_words, found)
+                if proposed > -np.inf:
+                    accepted = rng.random() < np.exp(min(0.0, proposed - current + log_ratio))
         if accepted:
-            _copy(room.trial, room.trial_words, mask, words)
-            current, entry = _look(target, mask, words)
+            _copy(trial, trial_words, mask, words)
+            current, entry = _recall(store, words)
+            if entry < 0:
+                current, entry = _meet(target, mask, words, entry)
         _note(trace, step, kernel, accepted, current, entry, mask, step >= plan.adapt_until)
         if step < plan.adapt_until:
             for j in range(size):
@@ -461,7 +492,7 @@ def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
                 propensity[j] = min(1.0 - plan.epsilon, max(plan.epsilon, frequency))
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@nb.njit(cache=True, nogil=True)
 def _note(trace, step, kernel, accepted, current, entry, mask, counts):
     trace.proposed_by[kernel] += 1
     trace.accepted_by[kernel] += accepted
