@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dbrm.fitting import fit as fit
     from dbrm.fitting import log_evidence as log_evidence
     from dbrm.posterior import Posterior as Posterior
+    from dbrm.posterior import load as load
     from dbrm.priors import ModelPrior as ModelPrior
     from dbrm.settings import Settings as Settings
 
@@ -37,6 +38,7 @@ _HOMES = {
     "Transform": "dbrm.features",
     "enumerate_models": "dbrm.fitting",
     "fit": "dbrm.fitting",
+    "load": "dbrm.posterior",
     "log_evidence": "dbrm.fitting",
     "parse_feature": "dbrm.features",
 }

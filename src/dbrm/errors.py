@@ -10,6 +10,7 @@ __all__ = [
     "DBRMWarning",
     "FeatureSyntaxError",
     "InvalidDataError",
+    "InvalidFileError",
     "InvalidSettingError",
     "NotFittedYetError",
     "UnknownNameError",
@@ -22,6 +23,10 @@ class DBRMError(Exception):
 
 class InvalidDataError(DBRMError, ValueError):
     """The table, the response or the weights cannot be used as they are."""
+
+
+class InvalidFileError(DBRMError, ValueError):
+    """A file is damaged, of a newer version, or was not written by this package."""
 
 
 class InvalidSettingError(DBRMError, ValueError):

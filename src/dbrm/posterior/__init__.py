@@ -6,6 +6,7 @@ from dbrm.posterior.model import FittedModel
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.source import LiveSource
+from dbrm.posterior.storage import load
 
 __all__ = [
     "Diagnostics",
@@ -16,5 +17,6 @@ __all__ = [
     "Posterior",
     "RunRecord",
     "diagnose",
+    "load",
     "merge_chains",
 ]

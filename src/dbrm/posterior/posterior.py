@@ -17,12 +17,14 @@ from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
-from dbrm.posterior.prediction import AveragedModels, count_averaged
+from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.source import AbstractSource, LiveSource
 from dbrm.posterior.spelling import Spellings
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
 
     from dbrm.report import Plots
@@ -164,7 +166,7 @@ class Posterior:
     def n_averaged(self) -> int:
         """Number of models, the most probable ones, that predictions average over."""
         models = self._merged.models
-        return count_averaged(self._merged.probability, models.sizes, self._source.n_rows)
+        return self._source.count_averaged(self._merged.probability, models.sizes)
 
     @property
     def averaged_share(self) -> float:
@@ -299,6 +301,18 @@ class Posterior:
         from dbrm.report import summarise
 
         return summarise(self, top)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write everything to one file of arrays and JSON with a checksum; no code, no pickle.
+
+        `dbrm.load` reads it back: the same tables, formulas, summaries and predictions, to
+        the last bit. The file holds training columns, by which equivalent spellings of a
+        feature are recognised: all rows, or a sample where they are more than a million
+        numbers; never the response. It is written whole or not at all.
+        """
+        from dbrm.posterior.storage import save
+
+        save(self, path)
 
     def __repr__(self) -> str:
         best = self.best_model

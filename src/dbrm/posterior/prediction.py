@@ -17,26 +17,10 @@ from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Law
 
-__all__ = ["AveragedModels", "count_averaged"]
+__all__ = ["AveragedModels"]
 
-# Predictions average over the most probable models that hold this share, at most so many.
-SHARE = 0.9999
-MOST_MODELS = 2_000
-# Always so many, if they are needed; more while all fits together stay below so many
-# multiplications (a few seconds).
-FEWEST_MODELS = 300
-WORK = 2e9
 # Numbers held at once while predicting: a family holds several for each.
 _STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 250_000
-
-
-def count_averaged(probability: FloatArray, sizes: IntArray, n_rows: int) -> int:
-    """How many of the leading models predictions average over."""
-    enough = int(np.searchsorted(np.cumsum(probability), SHARE)) + 1
-    needed = min(enough, MOST_MODELS, probability.size)
-    work = np.cumsum(float(n_rows) * (sizes[:needed] + 1.0) ** 2)
-    affordable = int(np.searchsorted(work, WORK, side="right"))
-    return min(needed, max(affordable, FEWEST_MODELS))
 
 
 @final

@@ -11,13 +11,21 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import IntArray
+from dbrm._typing import FloatArray, IntArray
 from dbrm.data import Table
 from dbrm.evidence import Family, FunctionEngine, GlmEngine, Link, ModelFit, find_family, find_link
 from dbrm.evolution import Problem
 from dbrm.features import Feature, Transform, evaluate
 
-__all__ = ["AbstractSource", "Law", "LiveSource"]
+__all__ = ["AbstractSource", "Law", "LiveSource", "count_averaged"]
+
+# Predictions average over the most probable models that hold this share, at most so many.
+SHARE = 0.9999
+MOST_MODELS = 2_000
+# Always so many, if they are needed; more while all fits together stay below so many
+# multiplications (a few seconds).
+FEWEST_MODELS = 300
+WORK = 2e9
 
 
 @final
@@ -56,6 +64,10 @@ class AbstractSource(ABC):
     @abstractmethod
     def law(self) -> Law | None:
         """Family and link; ``None`` for the Gaussian response with exact evidence."""
+
+    @abstractmethod
+    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
+        """Number of the leading models that predictions average over."""
 
     @abstractmethod
     def fit(self, features: Sequence[Feature]) -> ModelFit:
@@ -99,6 +111,9 @@ class LiveSource(AbstractSource):
         family = find_family(engine.family)
         return Law(family, find_link(engine.link or family.default_link))
 
+    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
+        return count_averaged(probability, sizes, self.n_rows)
+
     def fit(self, features: Sequence[Feature]) -> ModelFit:
         key = tuple(feature.key for feature in features)
         if key not in self._fits:
@@ -110,3 +125,12 @@ class LiveSource(AbstractSource):
         for mask, chosen in zip(masks, models, strict=True):
             mask[chosen] = True
         return self.problem.engine.fit_many(evaluate(features, self.table)[0], masks)
+
+
+def count_averaged(probability: FloatArray, sizes: IntArray, n_rows: int) -> int:
+    """How many of the leading models predictions average over."""
+    enough = int(np.searchsorted(np.cumsum(probability), SHARE)) + 1
+    needed = min(enough, MOST_MODELS, probability.size)
+    work = np.cumsum(float(n_rows) * (sizes[:needed] + 1.0) ** 2)
+    affordable = int(np.searchsorted(work, WORK, side="right"))
+    return min(needed, max(affordable, FEWEST_MODELS))

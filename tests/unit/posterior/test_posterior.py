@@ -402,7 +402,7 @@ def test_peaked_posteriors_are_averaged_in_full(exact):
 
 
 def test_the_number_averaged_follows_share_and_work():
-    from dbrm.posterior.prediction import count_averaged
+    from dbrm.posterior.source import count_averaged
 
     flat = np.full(5000, 1 / 5000)
     sizes = np.full(5000, 9)

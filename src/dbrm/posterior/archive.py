@@ -1,0 +1,121 @@
+"""One file of arrays and JSON, with a checksum; it knows nothing of posteriors.
+
+The file is a zip archive of ``content.json`` and ``<name>.npy`` members. Its comment, the
+last bytes of the file, holds the SHA-256 of every byte before it. Nothing is ever
+unpickled. Whatever is wrong with a file ends in one `InvalidFileError`.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm.errors import DBRMError, InvalidFileError
+
+__all__ = ["read_archive", "write_archive"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+FORMAT = 1
+_MARK = b"dbrm sha256 "
+_TRAILER = len(_MARK) + 64
+_CONTENT = "content.json"
+
+
+def write_archive(path: str | os.PathLike[str], content: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write the file whole or not at all."""
+    body = json.dumps({"format": FORMAT, **content}, allow_nan=False, default=_plain).encode()
+    buffer = BytesIO()
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(_member(_CONTENT), body)
+        for name, array in arrays.items():
+            raw = BytesIO()
+            np.lib.format.write_array(raw, np.asarray(array), allow_pickle=False)
+            archive.writestr(_member(f"{name}.npy"), raw.getvalue())
+        archive.comment = b" " * _TRAILER
+    data = buffer.getvalue()[:-_TRAILER]
+    _write_atomically(Path(path), data + _MARK + hashlib.sha256(data).hexdigest().encode())
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """Read what `write_archive` wrote."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror or error}."
+        raise InvalidFileError(msg) from error
+    body, trailer = data[:-_TRAILER], data[-_TRAILER:]
+    if not trailer.startswith(_MARK):
+        msg = f"{path} is not a file written by Posterior.save, or its end is missing."
+        raise InvalidFileError(msg)
+    if trailer[len(_MARK) :] != hashlib.sha256(body).hexdigest().encode():
+        msg = f"{path} is damaged: its checksum does not match. Copy or save it again."
+        raise InvalidFileError(msg)
+    try:
+        return _unpack(data)
+    except DBRMError:
+        raise
+    # A file made on purpose can make the readers below raise anything.
+    except Exception as error:
+        msg = f"{path} does not hold what Posterior.save writes ({type(error).__name__}: {error})."
+        raise InvalidFileError(msg) from error
+
+
+def _unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    with ZipFile(BytesIO(data)) as archive:
+        content = json.loads(archive.read(_CONTENT))
+        version = content["format"]
+        if not isinstance(version, int) or version > FORMAT:
+            msg = (
+                f"The file has format {version!r}; this version of dbrm reads formats up to "
+                f"{FORMAT}. It was written by a newer dbrm: upgrade to read it."
+            )
+            raise InvalidFileError(msg)
+        arrays = {
+            name.removesuffix(".npy"): np.lib.format.read_array(
+                BytesIO(archive.read(name)), allow_pickle=False
+            )
+            for name in archive.namelist()
+            if name != _CONTENT
+        }
+    return content, arrays
+
+
+def _plain(number: np.generic) -> Any:
+    """A NumPy number as Python's own."""
+    return number.item()
+
+
+def _member(name: str) -> ZipInfo:
+    """A member without a time stamp: the same posterior is the same file."""
+    member = ZipInfo(name)
+    member.compress_type = ZIP_DEFLATED
+    return member
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,266 @@
+"""`Posterior.save` and `dbrm.load`: a posterior as arrays and JSON, and back.
+
+Features are stored as text with all digits, user transforms by name. The fits of all
+models that predictions average over are stored, so that a loaded posterior predicts
+the same bits without the training data. To recognise other spellings of a feature it
+keeps training columns: all rows while they are at most a million numbers, otherwise
+an even sample of at least 256 rows.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dbrm._typing import FloatArray
+from dbrm.data import Recipe, Table
+from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
+from dbrm.evidence import Family, Link, ModelFit, find_family, find_link
+from dbrm.features import Feature, Transform, parse_feature
+from dbrm.features.sets import find_builtin
+from dbrm.posterior.archive import Arrays, read_archive, write_archive
+from dbrm.posterior.diagnostics import Diagnostics
+from dbrm.posterior.merge import Merged
+from dbrm.posterior.posterior import Posterior
+from dbrm.posterior.record import RunRecord
+from dbrm.posterior.source import AbstractSource, Law
+from dbrm.posterior.stored import StoredSource
+from dbrm.search import ModelTable
+from dbrm.status import Status
+
+__all__ = ["load", "save"]
+
+_MOST_NUMBERS, _FEWEST_ROWS = 1_000_000, 256
+_MODEL_ARRAYS = ("keys", "starts", "members", "log_evidence", "log_prior", "statuses")
+
+
+def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
+    """Write a posterior; see `Posterior.save`."""
+    merged, source, law = posterior._merged, posterior._source, posterior._source.law
+    reports = [posterior.best_model, posterior.median_probability_model]
+    always = len(source.always)
+    position = {feature.key: j for j, feature in enumerate(merged.features)}
+    content = {
+        "recipe": posterior.recipe.to_dict(),
+        "record": asdict(posterior.record) | {"chain_log_mass": None},
+        "features": _spell(merged.features, source),
+        "aliases": {j: _spell(others, source) for j, others in merged.aliases.items()},
+        "always": _spell(source.always, source),
+        "transforms": [transform.name for transform in source.transforms],
+        "law": None if law is None else [law.family.name, law.link.name],
+        "n_refined": merged.n_refined,
+        "names": list(source.table.names),
+        "n_rows": source.n_rows,
+        "reports": [[position[t.key] for t in model.terms[always:]] for model in reports],
+        "unexplored": posterior.diagnostics.unexplored,
+        "disagreements": posterior.diagnostics.disagreements,
+        "draws": list(posterior.diagnostics.rhat),
+    }
+    arrays: Arrays = {
+        "probability": merged.probability,
+        "chain_log_mass": np.array(posterior.record.chain_log_mass, dtype=np.float64),
+        "mass": np.array([merged.log_mass, merged.log_lost]),
+        "visited": np.concatenate(merged.visited),
+        "visited_sizes": np.array([rows.size for rows in merged.visited]),
+        "table": _sample(source.table),
+        "chain_inclusion": posterior.diagnostics.chain_inclusion,
+        "captured": posterior.diagnostics.captured,
+        "rhat": np.array(list(posterior.diagnostics.rhat.values()), dtype=np.float64),
+        "effective": np.array(list(posterior.diagnostics.effective_draws.values()), dtype=float),
+        **{f"models_{name}": getattr(merged.models, name) for name in _MODEL_ARRAYS},
+        **_pack("averaged", posterior._averaged.fits),
+        **_pack("reports", [model.fit for model in reports]),
+    }
+    if merged.frequency is not None:
+        arrays["frequency"] = merged.frequency
+    write_archive(path, content, arrays)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    transforms: Iterable[Transform] = (),
+    family: Family | None = None,
+    link: Link | None = None,
+) -> Posterior:
+    """Read a posterior that `Posterior.save` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+    transforms
+        Your own transforms, if the run used any: files hold names, never code.
+    family, link
+        Your own family or link, likewise.
+
+    Raises
+    ------
+    InvalidFileError
+        If the file is damaged, was not written by dbrm or by a newer version of it.
+    InvalidSettingError
+        If a transform, family or link of your own is missing.
+    """
+    content, arrays = read_archive(path)
+    try:
+        known = _known_transforms(content, tuple(transforms))
+        return _restore(content, arrays, known, _law(content, family, link))
+    except _MissingPartError:
+        raise
+    # The checksum holds, so the file was written on purpose, by something else.
+    except Exception as error:
+        msg = f"{path} does not hold a posterior ({type(error).__name__}: {error})."
+        raise InvalidFileError(msg) from error
+
+
+class _MissingPartError(InvalidSettingError):
+    """The run used something of the user's own that was not passed to `load`."""
+
+
+def _spell(features: Iterable[Feature], source: AbstractSource) -> list[str]:
+    """Text of each feature, after a look whether it can be read back."""
+    texts = []
+    for feature in features:
+        texts.append(str(feature))
+        try:
+            again = parse_feature(texts[-1], source.table.names, transforms=source.transforms)
+        except DBRMError as error:
+            msg = f"The feature {texts[-1]} cannot be saved, because it cannot be read: {error}"
+            raise InvalidSettingError(msg) from error
+        if again.key != feature.key:
+            msg = f"The feature {texts[-1]} cannot be saved: it reads back as {again}."
+            raise InvalidSettingError(msg)
+    return texts
+
+
+def _sample(table: Table) -> FloatArray:
+    wanted = max(_FEWEST_ROWS, _MOST_NUMBERS // max(table.n_columns, 1))
+    if table.n_rows <= wanted:
+        return table.values
+    return table.values[np.linspace(0, table.n_rows - 1, wanted).astype(np.int64)]
+
+
+def _pack(name: str, fits: Sequence[ModelFit]) -> Arrays:
+    numbers = [
+        (fit.log_evidence, fit.log_likelihood, fit.dispersion, fit.degrees_of_freedom)
+        for fit in fits
+    ]
+    return {
+        f"{name}_sizes": np.array([fit.coefficients.size for fit in fits], dtype=np.int64),
+        f"{name}_numbers": np.array(numbers, dtype=np.float64).reshape(-1, 4),
+        f"{name}_statuses": np.array([fit.status for fit in fits], dtype=np.uint8),
+        f"{name}_coefficients": np.concatenate([fit.coefficients for fit in fits]),
+        f"{name}_covariances": np.concatenate([fit.covariance.ravel() for fit in fits]),
+    }
+
+
+def _unpack(name: str, arrays: Arrays) -> list[ModelFit]:
+    sizes = arrays[f"{name}_sizes"]
+    means = np.split(arrays[f"{name}_coefficients"], np.cumsum(sizes)[:-1])
+    flat = np.split(arrays[f"{name}_covariances"], np.cumsum(sizes**2)[:-1])
+    statuses, numbers = arrays[f"{name}_statuses"], arrays[f"{name}_numbers"]
+    fits = []
+    for row, (evidence, likelihood, dispersion, df) in enumerate(numbers.tolist()):
+        covariance = flat[row].reshape(sizes[row], sizes[row])
+        status = Status(int(statuses[row]))
+        fits.append(ModelFit(evidence, likelihood, means[row], covariance, dispersion, df, status))
+    return fits
+
+
+def _known_transforms(
+    content: dict[str, Any], given: tuple[Transform, ...]
+) -> tuple[Transform, ...]:
+    own = {transform.name: transform for transform in given}
+    names = content.get("transforms", ())
+    missing = [name for name in names if name not in own and find_builtin(name) is None]
+    if missing:
+        listed = ", ".join(repr(name) for name in missing)
+        msg = (
+            f"The run used transforms of your own: {listed}. A file holds no code: pass them, "
+            "as in dbrm.load(path, transforms=[...])."
+        )
+        raise _MissingPartError(msg)
+    found = [own.get(name) or find_builtin(name) for name in names]
+    return tuple(transform for transform in found if transform is not None)
+
+
+def _law(content: dict[str, Any], family: Family | None, link: Link | None) -> Law | None:
+    names = content.get("law")
+    if names is None:
+        return None
+    try:
+        chosen = find_family(family or names[0]), find_link(link or names[1])
+    except DBRMError as error:
+        msg = f"{error} Pass your own to dbrm.load as family= or link=."
+        raise _MissingPartError(msg) from error
+    return Law(*chosen)
+
+
+def _restore(
+    content: dict[str, Any], arrays: Arrays, transforms: tuple[Transform, ...], law: Law | None
+) -> Posterior:
+    names = tuple(content["names"])
+
+    def read(texts: Iterable[str]) -> list[Feature]:
+        return [parse_feature(text, names, transforms=transforms) for text in texts]
+
+    features = read(content["features"])
+    merged = Merged(
+        features=features,
+        aliases={int(j): read(texts) for j, texts in content["aliases"].items()},
+        models=ModelTable(**{name: arrays[f"models_{name}"] for name in _MODEL_ARRAYS}),
+        probability=arrays["probability"],
+        log_mass=float(arrays["mass"][0]),
+        log_lost=float(arrays["mass"][1]),
+        n_refined=content["n_refined"],
+        visited=np.split(arrays["visited"], np.cumsum(arrays["visited_sizes"])[:-1]),
+        frequency=arrays.get("frequency"),
+    )
+    reported = [tuple(features[j].key for j in chosen) for chosen in content["reports"]]
+    source = StoredSource(
+        stored_table=Table(names, arrays["table"]),
+        stored_rows=content["n_rows"],
+        known_transforms=transforms,
+        stored_always=tuple(read(content["always"])),
+        stored_law=law,
+        averaged=_unpack("averaged", arrays),
+        reports=dict(zip(reported, _unpack("reports", arrays), strict=True)),
+    )
+    _check(merged, source)
+    diagnostics = Diagnostics(
+        chain_inclusion=arrays["chain_inclusion"],
+        captured=arrays["captured"],
+        unexplored=content["unexplored"],
+        rhat=dict(zip(content["draws"], arrays["rhat"].tolist(), strict=True)),
+        effective_draws=dict(zip(content["draws"], arrays["effective"].tolist(), strict=True)),
+        disagreements=content["disagreements"],
+    )
+    recipe = Recipe.from_dict(content["recipe"])
+    record = _record(content["record"], arrays["chain_log_mass"])
+    return Posterior(merged, source, recipe, record, diagnostics)
+
+
+def _check(merged: Merged, source: StoredSource) -> None:
+    """Refuse parts that do not fit together, before something far away trips over them."""
+    models, n = merged.models, merged.probability.size
+    lengths = {len(getattr(models, name)) for name in _MODEL_ARRAYS[3:]} | {len(models.keys)}
+    sound = lengths == {n} and n > 0 and models.starts.shape == (n + 1,)
+    sound = sound and models.starts[-1] == models.members.size and bool(np.all(models.sizes >= 0))
+    known = np.arange(len(merged.features))
+    sound = sound and bool(np.isin(models.members, known).all())
+    wanted = models.sizes[: len(source.averaged)] + 1 + len(source.always)
+    found = [fit.coefficients.size for fit in source.averaged]
+    if not (sound and 0 < len(found) <= n and wanted.tolist() == found):
+        msg = "its parts do not fit together"
+        raise InvalidFileError(msg)
+
+
+def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:
+    changed = {
+        "status_counts": {int(code): count for code, count in content["status_counts"].items()},
+        "moves": {name: (tried, passed) for name, (tried, passed) in content["moves"].items()},
+        "chain_log_mass": tuple(chain_log_mass.tolist()),
+    }
+    return RunRecord(**(content | changed))

@@ -1,0 +1,56 @@
+"""What a posterior from a file draws on: fits made before the file was written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from dbrm._typing import FloatArray, IntArray
+from dbrm.data import Table
+from dbrm.evidence import ModelFit
+from dbrm.features import Feature, Transform
+from dbrm.posterior.source import AbstractSource, Law
+
+__all__ = ["StoredSource"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StoredSource(AbstractSource):
+    """Answers for the models that were fitted before the file was written."""
+
+    stored_table: Table
+    stored_rows: int
+    known_transforms: tuple[Transform, ...]
+    stored_always: tuple[Feature, ...]
+    stored_law: Law | None
+    averaged: list[ModelFit]
+    reports: dict[tuple[int, ...], ModelFit]
+
+    @property
+    def table(self) -> Table:
+        return self.stored_table
+
+    @property
+    def n_rows(self) -> int:
+        return self.stored_rows
+
+    @property
+    def transforms(self) -> tuple[Transform, ...]:
+        return self.known_transforms
+
+    @property
+    def always(self) -> tuple[Feature, ...]:
+        return self.stored_always
+
+    @property
+    def law(self) -> Law | None:
+        return self.stored_law
+
+    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:  # noqa: ARG002
+        return len(self.averaged)
+
+    def fit(self, features: Sequence[Feature]) -> ModelFit:
+        return self.reports[tuple(feature.key for feature in features)]
+
+    def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:  # noqa: ARG002
+        return self.averaged[: len(models)]
