@@ -9,6 +9,7 @@ __all__ = [
     "DBRMError",
     "DBRMWarning",
     "FeatureSyntaxError",
+    "FormulaError",
     "InvalidDataError",
     "InvalidFileError",
     "InvalidSettingError",
@@ -43,6 +44,10 @@ class UnknownNameError(DBRMError, KeyError):
 
 class FeatureSyntaxError(DBRMError, ValueError):
     """A feature's text does not follow the grammar of `dbrm.parse_feature`."""
+
+
+class FormulaError(DBRMError, ValueError):
+    """A formula such as ``y ~ x`` cannot be read, or asks for something that there is not."""
 
 
 class NotFittedYetError(DBRMError, AttributeError, ValueError):

@@ -25,6 +25,7 @@ from dbrm.data import Recipe, check_weights
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
+from dbrm.formula import FormulaRecipe
 from dbrm.posterior import Posterior
 from dbrm.settings import Settings
 
@@ -61,7 +62,7 @@ class _SettingsEstimator(BaseEstimator):
         self._note_input(posterior.recipe)
         return posterior
 
-    def _note_input(self, recipe: Recipe) -> None:
+    def _note_input(self, recipe: Recipe | FormulaRecipe) -> None:
         self.n_features_in_ = len(recipe.input_names)
         if recipe.named:
             self.feature_names_in_ = np.array(recipe.input_names, dtype=object)

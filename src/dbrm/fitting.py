@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dbrm._typing import TableLike
+from dbrm._typing import Column, TableLike
 from dbrm.chains import Progress, run_chains, seed_sequence
-from dbrm.data import learn_recipe
+from dbrm.data import check_vector, learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError
 from dbrm.evidence import build_engine, find_family, resolve_prior
 from dbrm.evolution import ChainResult, Problem, run_enumeration, sweep_features
+from dbrm.formula import Reading, read_formula
 from dbrm.posing import merge_repeats, observe, pose
 from dbrm.posterior import LiveSource, Posterior, RunRecord, diagnose, merge_chains
 from dbrm.search import log_sum_exp
@@ -32,8 +33,9 @@ _MOST_MODELS = 1_000_000
 
 def fit(
     X: TableLike,
-    y: Any,
+    y: Any = None,
     *,
+    data: TableLike | None = None,
     sample_weight: Any = None,
     offset: Any = None,
     trials: Any = None,
@@ -45,9 +47,12 @@ def fit(
     Parameters
     ----------
     X
-        Covariates: a NumPy array or a pandas, polars or pyarrow table.
+        Covariates: a NumPy array or a pandas, polars or pyarrow table. Or a formula such as
+        ``"y ~ x1 + C(site) + offset(log(area))"``; predictions then take tables like `data`.
     y
-        The response.
+        The response, unless a formula names it.
+    data
+        The table of a formula's columns.
     sample_weight
         Frequency weights; a weight of two is the row twice. Equal rows are merged, so that
         the search is the same as well.
@@ -80,15 +85,16 @@ def fit(
     """
     chosen = Settings.from_options(settings)
     started = perf_counter()
-    recipe, table = learn_recipe(X, scale=chosen.scale, missing=chosen.missing)
+    read = _read(X, y, data, chosen)
     observations = observe(
-        y,
-        table.n_rows,
+        read.response,
+        read.table.n_rows,
         sample_weight=sample_weight,
-        offset=offset,
+        offset=_add(read.offset, offset),
         trials=trials,
         exposure=exposure,
     )
+    table = read.table
     if chosen.evidence is None:
         table, observations = merge_repeats(table, observations)
     problem = pose(table, observations, chosen)
@@ -96,8 +102,29 @@ def fit(
     problem, results = run(problem, chosen)
     merged = merge_chains(results, problem, chosen.merge)
     diagnostics = diagnose(merged, [result.draws for result in results])
-    record = _record(results, chosen, getattr(y, "name", None), perf_counter() - started)
-    return Posterior(merged, LiveSource(problem), recipe, record, diagnostics)
+    record = _record(results, chosen, read.name, perf_counter() - started)
+    return Posterior(merged, LiveSource(problem), read.recipe, record, diagnostics)
+
+
+def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Reading:
+    """Table and response, from each other or from a formula."""
+    if isinstance(X, str):
+        if y is not None:
+            msg = "A formula names the response: pass data=, and leave y out."
+            raise InvalidDataError(msg)
+        return read_formula(X, data, scale=chosen.scale, missing=chosen.missing)
+    if data is not None:
+        msg = "data= belongs to a formula, as in dbrm.fit('y ~ x', data=table)."
+        raise InvalidDataError(msg)
+    recipe, table = learn_recipe(X, scale=chosen.scale, missing=chosen.missing)
+    return Reading(recipe, table, y, getattr(y, "name", None) or "y", None)
+
+
+def _add(own: Column | None, offset: Any) -> Any:
+    """The offset of a formula plus the one given beside it."""
+    if own is None or offset is None:
+        return offset if own is None else own
+    return own + check_vector(offset, own.size, name="offset")
 
 
 def _search(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
@@ -180,7 +207,7 @@ def log_evidence(
 
 
 def enumerate_models(
-    X: TableLike, y: Any, *, penalty: Any = "uniform", **options: Any
+    X: TableLike, y: Any = None, *, penalty: Any = "uniform", **options: Any
 ) -> Posterior:
     """Exact posterior over all subsets of the columns, without feature engineering.
 

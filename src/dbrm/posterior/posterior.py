@@ -11,6 +11,7 @@ from dbrm.data import Recipe
 from dbrm.errors import InvalidSettingError
 from dbrm.evolution import Problem
 from dbrm.features import Feature
+from dbrm.formula import FormulaRecipe
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.extrapolation import Guard
 from dbrm.posterior.family_mixture import FamilyMixture
@@ -44,7 +45,7 @@ class Posterior:
         self,
         merged: Merged,
         source: AbstractSource,
-        recipe: Recipe,
+        recipe: Recipe | FormulaRecipe,
         record: RunRecord,
         diagnostics: Diagnostics,
     ) -> None:
@@ -287,6 +288,8 @@ class Posterior:
     def _blocks(
         self, X: TableLike, offset: Any, trials: Any, exposure: Any
     ) -> Iterator[StudentMixture | FamilyMixture]:
+        if isinstance(self.recipe, FormulaRecipe):
+            offset = self.recipe.offset_of(X, offset)
         return self._averaged.blocks(self.recipe.apply(X), offset, trials, exposure)
 
     @property

@@ -1,0 +1,243 @@
+"""Formulas such as ``"y ~ x1 + x2 + C(site) + offset(log(area))"``, read by formulaic.
+
+Plain columns, and ``C(...)`` of one, go the way of every table, so that their levels are
+checked and they can be saved. Everything else (interactions, expressions) is evaluated
+by formulaic, on the training rows and again on new ones.
+"""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import Column, TableLike
+from dbrm.data import Recipe, Table, check_vector, learn_recipe
+from dbrm.data.columns import RawColumn, read_column, spell_level
+from dbrm.data.intake import RawTable, read_table
+from dbrm.data.wording import quote, suggest
+from dbrm.errors import FormulaError, InvalidDataError, UnknownNameError
+
+__all__ = ["FormulaRecipe", "Reading", "read_formula"]
+
+_CATEGORY = re.compile(r"C\(\s*(?:`([^`]+)`|([^\W\d]\w*))\s*\)")
+_OFFSET = re.compile(r"offset\((.*)\)", re.DOTALL)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FormulaRecipe:
+    """A recipe with columns and an offset that formulaic computes.
+
+    Parameters
+    ----------
+    inner
+        The recipe of the plain columns together with the computed ones.
+    plain
+        Columns taken as they are.
+    computed, offset
+        formulaic's specifications, replayed on new data; ``None`` if there is nothing.
+    """
+
+    inner: Recipe
+    plain: tuple[str, ...]
+    computed: Any
+    offset: Any
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return self.inner.input_names
+
+    @property
+    def named(self) -> bool:
+        return True
+
+    def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
+        """Make a table from new data exactly as from the training data."""
+        raw = read_table(X)
+        columns = {name: _content(raw, name) for name in self.plain}
+        return self.inner.apply(columns | _compute(self.computed, X), caller=caller)
+
+    def offset_of(self, X: TableLike, offset: Any) -> Any:
+        """The formula's own offset in new rows, plus one given beside it."""
+        if self.offset is None:
+            return offset
+        own = _total(_compute(self.offset, X))
+        return own if offset is None else own + check_vector(offset, own.size, name="offset")
+
+    def to_dict(self) -> dict[str, Any]:
+        msg = (
+            "The formula has expressions, interactions or an offset, which are code, and files "
+            "hold none. Make these columns before the fit, and name them in the formula."
+        )
+        raise FormulaError(msg)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What a formula says about the training data."""
+
+    recipe: Recipe | FormulaRecipe
+    table: Table
+    response: Any
+    name: str
+    offset: Column | None
+
+
+def read_formula(text: str, data: TableLike, *, scale: Any, missing: Any) -> Reading:
+    """Split a formula into response, table and offset.
+
+    Raises
+    ------
+    FormulaError
+        If it is no formula, has no response or asks for no intercept.
+    UnknownNameError
+        If it names a column that the data do not have.
+    """
+    if data is None:
+        msg = f"The formula {text!r} needs data=, a table with its columns."
+        raise InvalidDataError(msg)
+    raw = read_table(data)
+    left, right = _parse(text, raw)
+    plain, offsets, others = _sort(right, raw)
+    columns = {
+        name: _as_category(raw, name) if cast else _content(raw, name)
+        for name, cast in plain.items()
+    }
+    computed, offset = _specify(others, data), _specify(offsets, data)
+    inner, table = learn_recipe(columns | _compute(computed, data), scale=scale, missing=missing)
+    recipe: Recipe | FormulaRecipe = inner
+    if computed is not None or offset is not None:
+        recipe = FormulaRecipe(inner, tuple(plain), computed, offset)
+    return Reading(
+        recipe=recipe,
+        table=table,
+        response=_response(left, raw, data),
+        name=str(left),
+        offset=None if offset is None else _total(_compute(offset, data)),
+    )
+
+
+def _parse(text: str, raw: RawTable) -> tuple[Any, list[Any]]:
+    from formulaic import Formula
+    from formulaic.errors import FormulaicError
+
+    try:
+        formula = Formula(text, _context={"__formulaic_variables_available__": list(raw.names)})
+    except FormulaicError as error:
+        msg = f"{text!r} is not a formula: {_uncoloured(error)}"
+        raise FormulaError(msg) from error
+    left, right = getattr(formula, "lhs", None), getattr(formula, "rhs", None)
+    if left is None or len(left) != 1 or right is None or not hasattr(right, "__iter__"):
+        msg = f"A formula has one response and one right-hand side, as in 'y ~ x'; got {text!r}."
+        raise FormulaError(msg)
+    terms = list(right)
+    if "1" not in [str(term) for term in terms]:
+        msg = f"Every model has an intercept; take the 0 (or -1) out of the formula {text!r}."
+        raise FormulaError(msg)
+    # Names inside expressions may be functions: formulaic complains about those.
+    factors = [factor for term in (*left, *terms) for factor in term.factors]
+    looked_up = {factor.expr for factor in factors if factor.eval_method.value == "lookup"}
+    unknown = sorted(looked_up - set(raw.names))
+    if unknown:
+        named = ", ".join(f"{name!r}{suggest(name, raw.names)}" for name in unknown)
+        msg = f"The formula names {named}, but the columns of the data are {quote(raw.names)}."
+        raise UnknownNameError(msg)
+    return left[0], [term for term in terms if str(term) != "1"]
+
+
+def _sort(terms: Sequence[Any], raw: RawTable) -> tuple[dict[str, bool], list[Any], list[Any]]:
+    """Plain columns (and whether they are categories by request), offsets, all others."""
+    plain: dict[str, bool] = {}
+    offsets, others = [], []
+    for term in terms:
+        text = term.factors[0].expr
+        category, offset = _CATEGORY.fullmatch(text), _OFFSET.fullmatch(text)
+        if len(term.factors) > 1:
+            others.append(term)
+        elif text in raw.names:
+            plain.setdefault(text, False)
+        elif category:
+            plain[category[1] or category[2]] = True
+        elif offset:
+            offsets.append(f"I({offset[1]})")
+        else:
+            others.append(term)
+    return plain, offsets, others
+
+
+def _specify(terms: list[Any], data: TableLike) -> Any:
+    """Formulaic's specification of some terms, learned on the training rows."""
+    from formulaic import Formula
+
+    if not terms:
+        return None
+    formula = Formula([str(term) if isinstance(term, str) else term for term in terms])
+    return _evaluate(formula, data).model_spec
+
+
+def _compute(spec: Any, data: TableLike) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a specification in any rows."""
+    if spec is None:
+        return {}
+    matrix = _evaluate(spec, data)
+    return {str(name): np.asarray(matrix[name], dtype=np.float64) for name in matrix.columns}
+
+
+def _evaluate(what: Any, data: TableLike) -> Any:
+    from formulaic.errors import DataMismatchWarning, FormulaicError
+
+    options = {"na_action": "raise"} if not hasattr(what, "encoder_state") else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DataMismatchWarning)
+            return what.get_model_matrix(data, context={}, **options)
+    except DataMismatchWarning as error:
+        msg = f"A factor has levels that did not occur in training: {error}"
+        raise InvalidDataError(msg) from error
+    except (FormulaicError, ValueError, KeyError, TypeError) as error:
+        msg = f"The formula cannot be evaluated on these data: {_uncoloured(error)}"
+        raise InvalidDataError(msg) from error
+
+
+def _response(left: Any, raw: RawTable, data: TableLike) -> Any:
+    if str(left) in raw.names:
+        return _content(raw, str(left))
+    columns = list(_compute(_specify([left], data), data).values())
+    if len(columns) != 1:
+        msg = f"The response {left} is not one column of numbers."
+        raise FormulaError(msg)
+    return columns[0]
+
+
+def _content(raw: RawTable, name: str) -> Any:
+    if name not in raw.names:
+        msg = f"X lacks the column {name!r}{suggest(name, raw.names)}. It has {quote(raw.names)}."
+        raise InvalidDataError(msg)
+    return raw.contents[raw.names.index(name)]
+
+
+def _as_category(raw: RawTable, name: str) -> npt.NDArray[Any]:
+    """A column as text, so that numbers are levels."""
+    column: RawColumn = read_column(name, _content(raw, name))
+    if column.kind == "categorical":
+        levels = np.array([*column.levels, None], dtype=object)
+        return np.asarray(levels[column.values])
+    values = column.values.astype(np.bool_) if column.kind == "boolean" else column.values
+    pairs = zip(values, column.missing, strict=True)
+    texts = [None if absent else spell_level(value) for value, absent in pairs]
+    return np.array(texts, dtype=object)
+
+
+def _total(columns: dict[str, npt.NDArray[Any]]) -> Column:
+    return np.asarray(sum(columns.values()), dtype=np.float64)
+
+
+def _uncoloured(error: Exception) -> str:
+    """Formulaic's message on one line, without the marks and colours meant for a terminal."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).replace("\u29db", "").replace("\u29da", "")
+    return " ".join(text.split())
