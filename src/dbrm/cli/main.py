@@ -6,6 +6,9 @@ import typer
 
 from dbrm import __version__
 from dbrm.cli.demo import demo
+from dbrm.cli.fit import fit
+from dbrm.cli.predict import predict
+from dbrm.cli.show import show
 
 __all__ = ["app", "main"]
 
@@ -16,7 +19,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-app.command()(demo)
+for command in (fit, show, predict, demo):
+    app.command()(command)
 
 
 def main() -> None:

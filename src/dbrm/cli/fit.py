@@ -1,0 +1,102 @@
+"""``dbrm fit``: from a table in a file to the models behind it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dbrm.cli.errors import told_to_the_user
+from dbrm.cli.show import print_posterior
+
+__all__ = ["fit"]
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv or .parquet.")],
+    response: Annotated[str, typer.Option(help="Column to explain.")],
+    family: Annotated[
+        str, typer.Option(help="gaussian, binomial, poisson, gamma or negative_binomial.")
+    ] = "gaussian",
+    transforms: Annotated[
+        str | None, typer.Option(help="Functions or named sets, such as 'sin,troot' or smooth.")
+    ] = None,
+    ignore: Annotated[str | None, typer.Option(help="Columns to leave out: 'id,name'.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Column of the known part.")] = None,
+    penalty: Annotated[str | None, typer.Option(help="aic, bic, or nats per complexity.")] = None,
+    n_chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4,
+    n_populations: Annotated[int, typer.Option(min=1, help="Populations of each chain.")] = 60,
+    time_budget: Annotated[
+        str | None, typer.Option(help="End after about this time: 60s, 5m, 1h.")
+    ] = None,
+    missing: Annotated[str, typer.Option(help="Missing values: error or indicator.")] = "error",
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed; the same seed, the same run.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; -1 for all cores.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Save the posterior, for show and predict.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Search for readable models of one column of a table."""
+    from dbrm.data.files import read_columns
+    from dbrm.fitting import fit as search
+
+    seconds = None if time_budget is None else _seconds(time_budget)
+    with told_to_the_user():
+        columns = read_columns(data)
+        y = _take(columns, response)
+        known = None if offset is None else _take(columns, offset)
+        for name in _listed(ignore):
+            _take(columns, name)
+        posterior = search(
+            columns,
+            y,
+            offset=known,
+            family=family,
+            transforms=_listed(transforms) or None,
+            penalty=_penalty(penalty),
+            n_chains=n_chains,
+            n_populations=n_populations,
+            time_budget=seconds,
+            missing=missing,
+            random_state=seed,
+            n_jobs=jobs,
+            progress=not as_json,
+        )
+        if out is not None:
+            posterior.save(out)
+    print_posterior(posterior, as_json=as_json)
+
+
+def _take(columns: dict[str, Any], name: str) -> Any:
+    if name not in columns:
+        listed = ", ".join(columns)
+        msg = f"the table has no column {name!r}. Its columns: {listed}."
+        raise typer.BadParameter(msg)
+    return columns.pop(name)
+
+
+def _listed(text: str | None) -> list[str]:
+    return [] if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _penalty(text: str | None) -> str | float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _seconds(text: str) -> float:
+    unit = _UNITS.get(text[-1:])
+    try:
+        seconds = float(text) if unit is None else float(text[:-1]) * unit
+    except ValueError:
+        seconds = -1.0
+    if not seconds > 0:
+        msg = f"--time-budget must be a time such as 60s, 5m or 1h; got {text!r}."
+        raise typer.BadParameter(msg)
+    return seconds

@@ -1,0 +1,53 @@
+"""``dbrm predict``: a saved posterior meets new rows."""
+
+import csv
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbrm.cli.errors import told_to_the_user
+
+__all__ = ["predict"]
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="File written by dbrm fit --out.")],
+    data: Annotated[Path, typer.Argument(help="New rows: .csv, .tsv or .parquet.")],
+    level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
+    offset: Annotated[str | None, typer.Option(help="Column of the known part.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write here, not to the terminal.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of CSV.")] = False,
+) -> None:
+    """Predict new rows: mean and interval of each, as CSV."""
+    from dbrm.data.files import read_columns
+    from dbrm.posterior import load
+
+    with told_to_the_user():
+        posterior, columns = load(run), read_columns(data)
+        if offset is not None and offset not in columns:
+            msg = f"the table has no column {offset!r}."
+            raise typer.BadParameter(msg)
+        known = None if offset is None else columns[offset]
+        mean = posterior.predict(columns, offset=known)
+        limits = posterior.predict_interval(columns, level, offset=known)
+        rows = [
+            {"mean": float(centre), "lower": float(low), "upper": float(high)}
+            for centre, (low, high) in zip(mean, limits, strict=True)
+        ]
+        text = json.dumps(rows) + "\n" if as_json else _as_csv(rows)
+        if out is None:
+            sys.stdout.write(text)
+        else:
+            out.write_text(text)
+
+
+def _as_csv(rows: list[dict[str, float]]) -> str:
+    buffer = StringIO()
+    writer = csv.DictWriter(buffer, ["mean", "lower", "upper"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

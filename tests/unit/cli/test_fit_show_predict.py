@@ -1,0 +1,139 @@
+"""Tests of `dbrm fit`, `dbrm show` and `dbrm predict`."""
+
+import csv
+import json
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dbrm
+from dbrm.cli.main import app
+
+EFFORT = ["--n-chains", "1", "--n-populations", "2", "--seed", "1", "--transforms", "tanh, sin"]
+
+
+def run(*arguments):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(part) for part in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table in every format, and a saved run."""
+    folder = tmp_path_factory.mktemp("cli")
+    draw = np.random.default_rng(3)
+    frame = pd.DataFrame(draw.normal(size=(50, 3)), columns=["a", "b b", "id"])
+    frame["y"] = 3 * np.sin(frame["a"]) + 0.1 * draw.normal(size=50)
+    frame["n"] = draw.poisson(np.exp(0.5 * frame["a"]))
+    frame.to_csv(folder / "data.csv", index=False)
+    frame.to_csv(folder / "data.tsv", index=False, sep="\t")
+    frame.to_parquet(folder / "data.parquet")
+    result = run(
+        *("fit", folder / "data.csv", "--response", "y", "--ignore", "id, n"),
+        *(*EFFORT, "--out", folder / "run.dbrm", "--json"),
+    )
+    assert result.exit_code == 0, result.output
+    (folder / "fit.json").write_text(result.stdout)
+    return folder
+
+
+def test_fit_finds_what_the_function_finds(folder):
+    frame = pd.read_csv(folder / "data.csv")
+    posterior = dbrm.fit(
+        frame[["a", "b b"]],
+        frame["y"],
+        n_chains=1,
+        n_populations=2,
+        random_state=1,
+        transforms=["tanh", "sin"],
+    )
+    facts = json.loads((folder / "fit.json").read_text())
+    assert facts["best_model"]["formula"] == posterior.best_model.formula
+    assert facts["features"][0] == posterior.features.head(1).to_dict("records")[0]
+    assert facts["response"] == "y"
+    assert facts["seed"] == 1
+
+
+@pytest.mark.parametrize("name", ["data.tsv", "data.parquet"])
+def test_other_formats_give_the_same(folder, name):
+    command = ["fit", folder / name, "--response", "y", "--ignore", "id,n", *EFFORT, "--json"]
+    facts, expected = (
+        json.loads(run(*command).stdout),
+        json.loads((folder / "fit.json").read_text()),
+    )
+    assert facts["best_model"] == expected["best_model"]
+
+
+def test_fit_prints_a_summary(folder):
+    options = ["--family", "poisson", "--penalty", "2.5", "--time-budget", "1m"]
+    result = run("fit", folder / "data.csv", "--response", "n", "--ignore", "id", *EFFORT, *options)
+    assert result.exit_code == 0, result.output
+    assert "Best model (probability" in result.output
+
+
+def test_show(folder):
+    result = run("show", folder / "run.dbrm")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == dbrm.load(folder / "run.dbrm").summary()
+    facts = json.loads(run("show", folder / "run.dbrm", "--json", "--top", "2").stdout)
+    assert len(facts["features"]) == 2
+
+
+def test_predict(folder):
+    frame = pd.read_csv(folder / "data.csv")
+    posterior = dbrm.load(folder / "run.dbrm")
+    result = run("predict", folder / "run.dbrm", folder / "data.parquet", "--level", "0.8")
+    assert result.exit_code == 0, result.output
+    header, *rows = csv.reader(StringIO(result.stdout))
+    assert header == ["mean", "lower", "upper"]
+    table = np.array(rows, dtype=float)
+    np.testing.assert_array_equal(table[:, 0], posterior.predict(frame))
+    np.testing.assert_array_equal(table[:, 1:], posterior.predict_interval(frame, 0.8))
+    shifted = run("predict", folder / "run.dbrm", folder / "data.csv", "--offset", "id", "--json")
+    np.testing.assert_allclose(
+        [row["mean"] for row in json.loads(shifted.stdout)], posterior.predict(frame) + frame["id"]
+    )
+
+
+def test_predict_writes_a_file(folder, tmp_path):
+    out = tmp_path / "new.csv"
+    result = run("predict", folder / "run.dbrm", folder / "data.csv", "--out", out)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert len(pd.read_csv(out)) == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "data.csv"], 2, "Missing option '--response'"),
+        (["fit", "data.csv", "--response", "zz"], 2, "no column 'zz'"),
+        (["fit", "data.csv", "--response", "y", "--time-budget", "soon"], 2, "a time such as"),
+        (["fit", "data.csv", "--response", "y", "--n-chains", "0"], 2, "--n-chains"),
+        (["fit", "data.csv", "--response", "y", "--family", "cauchy"], 1, "no family 'cauchy'"),
+        (["fit", "data.csv", "--response", "y", "--transforms", "zin"], 1, "zin"),
+        (["fit", "nothing.csv", "--response", "y"], 1, "cannot be read: No such file"),
+        (["fit", "nothing.parquet", "--response", "y"], 1, "nothing.parquet"),
+        (["fit", "run.dbrm", "--response", "y"], 1, "files that end in .csv"),
+        (["fit", "broken.parquet", "--response", "y"], 1, "does not hold a table"),
+        (["fit", "empty.csv", "--response", "y"], 1, "does not hold a table"),
+        (["show", "data.csv"], 1, "is not a file written by"),
+        (["show", "nothing.dbrm"], 1, "cannot be read"),
+        (["predict", "run.dbrm", "other.csv"], 1, "lacks columns of the training data"),
+        (["predict", "run.dbrm", "data.csv", "--level", "95"], 1, "level must be strictly"),
+        (["predict", "run.dbrm", "data.csv", "--offset", "zz"], 2, "no column 'zz'"),
+        (["predict", "run.dbrm", "data.csv", "--out", "no/folder/x.csv"], 1, "No such file"),
+        (["nonsense"], 2, "No such command"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(folder, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(folder)
+    (folder / "broken.parquet").write_bytes(b"PAR1 but no more")
+    (folder / "empty.csv").write_bytes(b"")
+    (folder / "other.csv").write_text("c\n1\n2\n")
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.output.replace("│", " ").split())
+    assert "Traceback" not in result.output
