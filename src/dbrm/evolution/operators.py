@@ -8,6 +8,7 @@ decided elsewhere.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -65,12 +66,13 @@ def draw_operator(rng: np.random.Generator, grammar: Grammar) -> int | None:
     """Position of an operator in the order of `Operators`; ``None`` if none can be used."""
     operators = grammar.operators
     has_functions = len(grammar.transforms) > 0
+    has_bent = len(_bent(grammar.transforms)) > 0
     weights = np.array(
         [
             operators.mutation,
             operators.crossover,
             operators.modification * has_functions,
-            operators.projection * has_functions,
+            operators.projection * has_bent,
         ]
     )
     if not weights.any():
@@ -107,16 +109,51 @@ def create(
         case 0:
             feature: Feature | None = parents.newcomer(rng)
         case 1:
-            feature = multiply(parents.draw(rng), parents.draw(rng))
+            feature = multiply(_part(rng, parents, grammar), _part(rng, parents, grammar))
         case 2:
-            feature = modify(_draw_transform(rng, grammar), parents.draw(rng))
+            transform = _draw_transform(rng, grammar.transforms)
+            feature = modify(transform, _part(rng, parents, grammar))
         case _:
             feature = _project(rng, parents, grammar, build)
     return feature if feature is not None and grammar.admits(feature) else None
 
 
-def _draw_transform(rng: np.random.Generator, grammar: Grammar) -> Transform:
-    return grammar.transforms[rng.integers(len(grammar.transforms))]
+def _draw_transform(rng: np.random.Generator, transforms: tuple[Transform, ...]) -> Transform:
+    return transforms[int(rng.integers(len(transforms)))]
+
+
+def _part(rng: np.random.Generator, parents: Parents, grammar: Grammar) -> Feature:
+    """A parent, or a straight line of it, such as ``not(x)``.
+
+    Alone that is the same column up to an affine map, so no population holds it beside the
+    parent; inside a product or a function it makes another feature.
+    """
+    parent = parents.draw(rng)
+    straight = _straight(grammar.transforms)
+    if straight and rng.random() < 0.5:
+        return modify(_draw_transform(rng, straight), parent)
+    return parent
+
+
+@lru_cache(maxsize=64)
+def _straight(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
+    return tuple(transform for transform in transforms if _is_affine(transform))
+
+
+@lru_cache(maxsize=64)
+def _bent(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
+    """Those that are no straight lines: of a weighted sum, ``not`` makes another one."""
+    return tuple(transform for transform in transforms if not _is_affine(transform))
+
+
+def _is_affine(transform: Transform) -> bool:
+    if transform.quantile is not None:
+        return False
+    x = np.array([-2.5, -1.0, 0.0, 0.5, 1.0, 3.0])
+    with np.errstate(all="ignore"):
+        y = transform(x)
+        line = y[2] + (y[4] - y[2]) * x
+    return bool(np.all(np.isfinite(y)) and np.allclose(y, line, rtol=1e-12, atol=1e-12))
 
 
 def _project(
@@ -138,4 +175,4 @@ def _project(
     deepest = max(child.depth for child in chosen)
     if 1 + width > grammar.max_complexity or deepest + 1 > grammar.max_depth:
         return None
-    return build(rng, _draw_transform(rng, grammar), chosen)
+    return build(rng, _draw_transform(rng, _bent(grammar.transforms)), chosen)

@@ -21,6 +21,8 @@ __all__ = ["Population", "Rejections", "all_covariates", "first_population", "ne
 
 # Tries per free place before a population is left smaller than it could be.
 _TRIES_PER_PLACE = 40
+# One place in so many may go to a feature that is a linear combination of others.
+_PLACES_PER_DEPENDENT = 5
 # Weight of a feature with no posterior support as a parent, relative to one with full support.
 _LEAST_WEIGHT = 0.05
 
@@ -62,7 +64,12 @@ class Rejections:
 
 
 class _Builder:
-    """Adds features to a population as long as they are new, finite and independent."""
+    """Adds features to a population as long as they are new, finite and independent.
+
+    A few may be linear combinations of others, though never copies: x and x*z are there and
+    x*not(z) says the same in one. Models of all three have no evidence, those of one or two
+    have, and all can be compared.
+    """
 
     def __init__(self, problem: Problem, registry: Registry, rejections: Rejections) -> None:
         self._problem = problem
@@ -72,6 +79,7 @@ class _Builder:
         self._kinship = problem.kinship(registry)
         # Sub-expressions of this generation, so that no column is computed twice.
         self.cache: ColumnCache = {}
+        self._n_dependent = 0
         self.numbers: list[int] = []
         self.columns: list[Column] = []
 
@@ -109,14 +117,28 @@ class _Builder:
                 self.add(factor)
         return self._kinship.satisfied(feature, self.numbers)
 
-    def admit(self, feature: Feature, column: Column) -> bool:
-        """Let a feature with a sound column in unless it depends on those already there."""
+    def admit(self, feature: Feature, column: Column, *, strict: bool = False) -> bool:
+        """Let a feature with a sound column in unless it depends on those already there.
+
+        A `strict` gate makes no exceptions.
+        """
         if not self._basis.admit(column):
-            self._rejections.count("linearly dependent on the population")
-            return False
+            if strict or not self._excepted(feature, column):
+                self._rejections.count("linearly dependent on the population")
+                return False
+            self._n_dependent += 1
         self.numbers.append(self._registry.number(feature, column))
         self.columns.append(column)
         return True
+
+    def _excepted(self, feature: Feature, column: Column) -> bool:
+        """Whether there is room for one more dependent feature, and it is no copy."""
+        # Also lets the registry learn a simpler spelling of a column that is there.
+        if self._registry.recognise(feature, column) in self.numbers:
+            return False
+        most = self._problem.effort.population_size // _PLACES_PER_DEPENDENT
+        alone = Basis(self._problem.always_columns, 1)
+        return self._n_dependent < most and alone.admit(column)
 
     def build(self) -> Population:
         n_rows = self._problem.table.n_rows
@@ -142,7 +164,7 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
     for name in names:
         if builder.full:
             break
-        builder.admit(covariate(name), table.column(name))
+        builder.admit(covariate(name), table.column(name), strict=True)
     return builder.build()
 
 

@@ -48,21 +48,28 @@ class Registry:
 
     def number(self, feature: Feature, column: Column) -> int:
         """Number of a feature with this training column; a new one if it is new."""
-        known = self._by_key.get(feature.key)
+        known = self.recognise(feature, column)
         if known is not None:
             return known
         mark = affine_mark(column)
-        for candidate in self._by_print.get(mark, ()):
-            columns, _ = evaluate([self.features[candidate]], self._table)
-            if same_up_to_affine(column, columns[:, 0]):
-                self.alias(candidate, feature)
-                return candidate
         fresh = len(self.features)
         self.features.append(feature)
         self._keys.append(split_key(feature.key))
         self._by_key[feature.key] = fresh
         self._by_print.setdefault(mark, []).append(fresh)
         return fresh
+
+    def recognise(self, feature: Feature, column: Column) -> int | None:
+        """Number of a column met before; a spelling that is new becomes an alias of it."""
+        known = self._by_key.get(feature.key)
+        if known is not None:
+            return known
+        for candidate in self._by_print.get(affine_mark(column), ()):
+            columns, _ = evaluate([self.features[candidate]], self._table)
+            if same_up_to_affine(column, columns[:, 0]):
+                self.alias(candidate, feature)
+                return candidate
+        return None
 
     def alias(self, number: int, feature: Feature) -> None:
         """Add one more spelling; the simplest one names the feature."""

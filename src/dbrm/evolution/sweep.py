@@ -34,6 +34,10 @@ _MOST_PAIRS = 3_000_000
 _TAKE_FIRST, _TAKE_LATER, _ROUNDS = 60, 15, 14
 # Passes over the leaders to exchange them, and most features weighed against each other.
 _EXCHANGES, _MOST_CANDIDATES = 2, 20
+# Most features taken in because they are combinations of the leaders.
+_MOST_COMBINED = 8
+# Share of a column's variance outside a span below which it counts as inside.
+_IN_SPAN = 1e-9
 # With more covariates than this the sweep uses those most correlated with the response.
 _MOST_COVARIATES = 60
 # Covariates looked at together when there are more.
@@ -164,13 +168,27 @@ class _Ranking:
 
     def _exchange(self, pool: "_Pool", leaders: list[int]) -> list[int]:
         """Leave every leader out once, rank what could take its place, keep the best model."""
-        candidates = list(leaders)
+        combined = pool.add(self._combined(pool.columns(leaders)), _MOST_COMBINED)
+        candidates = [*leaders, *combined]
         for left_out in leaders:
             others = [leader for leader in leaders if leader != left_out]
             ranked = self._rank(pool.columns(others), _TAKE_LATER)
             known = pool.add([feature for _, feature in ranked], _TAKE_LATER, fresh_only=False)
             candidates.extend(number for number in known[:2] if number not in candidates)
         return pool.best_subset(candidates[:_MOST_CANDIDATES])
+
+    def _combined(self, model: Matrix) -> list[Feature]:
+        """Features in the span of those with these columns, simplest first.
+
+        One of them may say alone what several leaders say together: x and x*z span x*not(z).
+        """
+        if model.shape[1] < 2:
+            return []
+        basis, _ = np.linalg.qr(_standardise(model[self._rows]))
+        left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
+        inside = np.flatnonzero(self._sound & (left < _IN_SPAN))
+        inside = inside[np.argsort(-self._prior[inside], kind="stable")]
+        return [self._maker.feature(int(p)) for p in inside[:_MOST_CANDIDATES]]
 
     def _rank(self, model: Matrix, count: int) -> list[tuple[float, Feature]]:
         """The most promising features beside those with these columns, best first."""

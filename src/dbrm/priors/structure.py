@@ -97,6 +97,7 @@ class LogicRegression(ModelPrior):
     .. math:: w(F) = -\log N(s), \qquad N(s) = \binom{m}{s} 2^{2s - 2},
 
     with :math:`s` the number of leaves of the feature and :math:`m` that of covariates.
+    Projections are no logic trees and have probability zero.
     """
 
     n_covariates: int
@@ -109,7 +110,7 @@ class LogicRegression(ModelPrior):
 
     def feature_log_prior(self, feature: Feature) -> float:
         leaves = _count_leaves(feature)
-        if leaves > self.n_covariates:
+        if leaves > self.n_covariates or _has_projection(feature):
             return -inf
         return -log(comb(self.n_covariates, leaves)) - (2 * leaves - 2) * log(2)
 
@@ -141,6 +142,10 @@ def _count_leaves(feature: Feature) -> int:
     if isinstance(feature, Covariate):
         return 1
     return sum(_count_leaves(child) for child in feature.children)
+
+
+def _has_projection(feature: Feature) -> bool:
+    return isinstance(feature, Projection) or any(map(_has_projection, feature.children))
 
 
 def _count_signs(feature: Feature) -> int:

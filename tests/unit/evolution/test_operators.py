@@ -7,7 +7,7 @@ import pytest
 
 import dbrm
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution.operators import Parents, create
+from dbrm.evolution.operators import Parents, create, draw_operator
 from dbrm.evolution.problem import Filtration, Grammar, Operators
 from dbrm.features import Covariate, Modification, Product, Projection, project, resolve_transforms
 
@@ -159,3 +159,20 @@ def test_weights_that_cannot_be_drawn_from_are_refused(weights):
 def test_filtrations_that_break_theorem_1_are_refused(options, message):
     with pytest.raises(InvalidSettingError, match=message):
         Filtration(**options)
+
+
+def test_a_straight_line_makes_no_projections(rng):
+    """Of a weighted sum ``not`` makes another weighted sum, which a model has anyway."""
+    only = Operators(mutation=0, crossover=0, modification=0, projection=1)
+    assert draw_operator(rng, grammar(only, transforms=("not",))) is None
+    mixed = grammar(only, transforms=("not", "tanh", "power[-1]", "step[q0.5]"))
+    made = [create(rng, parents(), mixed, build) for _ in range(80)]
+    names = {feature.transform.name for feature in made if feature is not None}
+    assert names == {"tanh", "power[-1]", "step[q0.5]"}
+
+
+def test_factors_and_arguments_may_be_negated(rng):
+    """No population holds not(x) beside x, and still x*not(z) and tanh(not(x)) are made."""
+    chosen = grammar(Operators(0, 1, 1, 0), transforms=("not", "tanh"))
+    made = {str(create(rng, parents(), chosen, build)) for _ in range(400)}
+    assert {"x*not(z)", "not(x)*not(z)", "tanh(not(x))", "x*z", "tanh(z)"} <= made

@@ -250,3 +250,37 @@ def _with_steps(problem, n_steps):
     assert isinstance(effort, Effort)
     mjmcmc = replace(effort.mjmcmc, n_steps=n_steps)
     return replace(problem, effort=replace(effort, mjmcmc=mjmcmc, n_init=n_steps, n_final=n_steps))
+
+
+def test_a_few_dependent_features_find_a_place_but_no_copies(rng, pose):
+    """Where x and x*z are, x*not(z) can be compared with them; at most one place in five."""
+    values = rng.integers(0, 2, size=(80, 4)).astype(float)
+    problem = pose(values, rng.normal(size=80), transforms=("not",), population_size=10)
+    seen = 0
+    for _, population in generations(rng, problem, 40):
+        basis = Basis(np.empty((80, 0)), 10)
+        dependent = sum(not basis.admit(column) for column in population.columns.T)
+        assert dependent <= 2
+        assert len(set(population.numbers.tolist())) == population.size
+        columns = population.columns.T
+        assert not any(
+            same_up_to_affine(columns[i], columns[j])
+            for i in range(population.size)
+            for j in range(i)
+        )
+        seen += dependent
+    assert seen > 0
+
+
+def test_a_refused_copy_teaches_the_registry_its_simpler_spelling(rng, pose):
+    values = rng.integers(0, 2, size=(50, 2)).astype(float)
+    long = dbrm.parse_feature("not(not(x1)*not(x2))")
+    short = dbrm.parse_feature("not(x1)*not(x2)")
+    problem = pose(values, rng.normal(size=50), transforms=("not",), pool=(long, short))
+    registry, rejections, population = start(problem)
+    for _ in range(3):
+        population = next_population(
+            rng, problem, registry, rejections, population, np.ones(population.size), first=True
+        )
+    assert str(short) in names(population, registry)
+    assert str(long) not in names(population, registry)

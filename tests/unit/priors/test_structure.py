@@ -144,3 +144,10 @@ def test_bad_penalties_are_refused_by_name(penalty, error, message):
 def test_bad_constants_are_refused(make, message):
     with pytest.raises(InvalidSettingError, match=message):
         make()
+
+
+def test_projections_are_no_logic_trees():
+    prior = LogicRegression(5)
+    assert prior.feature_log_prior(dbrm.parse_feature("not(1.0 + 2.0*x1 + 3.0*x2)")) == -inf
+    assert prior.feature_log_prior(dbrm.parse_feature("x3*not(1.0 + 2.0*x1 + 3.0*x2)")) == -inf
+    assert prior.feature_log_prior(dbrm.parse_feature("not(not(x1)*not(x2))")) > -inf
