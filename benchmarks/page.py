@@ -32,11 +32,16 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
 
 
 def _commit() -> str:
-    """The commit of this checkout; a plus sign tells that files have changed since."""
-    folder = Path(__file__).parent
-    describe = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-    done = subprocess.run(describe, cwd=folder, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """The commit of this checkout; a plus sign tells that the package has changed since."""
+    root = Path(__file__).resolve().parents[1]
+    commit = _git(root, "rev-parse", "--short", "HEAD") or "unknown"
+    return f"{commit}+" if _git(root, "status", "--porcelain", "--", "src") else commit
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _processor() -> str:
