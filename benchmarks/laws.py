@@ -9,6 +9,7 @@ import csv
 from dataclasses import asdict, dataclass
 from time import perf_counter, process_time
 
+import joblib
 import numpy as np
 from page import RESULTS, machine, markdown_table
 
@@ -69,7 +70,7 @@ class Run:
     best: str
 
 
-def run(law, transforms, preset, seed, n_jobs):
+def run(law, transforms, preset, seed):
     response, true_features = LAWS[law]
     table = dbrm.datasets.load_exoplanets()
     y = table.pop(response)
@@ -80,7 +81,6 @@ def run(law, transforms, preset, seed, n_jobs):
         transforms=transforms,
         preset=PRESETS[preset],
         random_state=seed,
-        n_jobs=n_jobs,
     )
     seconds, cpu_seconds = perf_counter() - started, process_time() - cpu_started
     inclusion = tuple(posterior.inclusion(feature) for feature in true_features)
@@ -185,14 +185,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="runs per preset with paper-g1")
     parser.add_argument("--seeds-g2", type=int, default=20, help="runs per preset with paper-g2")
-    parser.add_argument("--jobs", type=int, default=1, help="worker processes per run")
+    parser.add_argument("--at-once", type=int, default=1, help="runs in processes side by side")
     options = parser.parse_args()
-    run("mass", "paper-g1", "paper_text", 0, options.jobs)  # compiles
+    parallel = joblib.Parallel(n_jobs=options.at_once)
+    # The first runs of every process compile; they are not measured.
+    parallel(joblib.delayed(run)("mass", "paper-g1", "paper_text", 0) for _ in range(4))
     groups = {}
     for transforms, seeds in (("paper-g1", options.seeds), ("paper-g2", options.seeds_g2)):
         for law in LAWS:
             for preset in PRESETS if seeds else ():
-                runs = [run(law, transforms, preset, seed, options.jobs) for seed in range(seeds)]
+                runs = parallel(
+                    joblib.delayed(run)(law, transforms, preset, seed) for seed in range(seeds)
+                )
                 groups[law, transforms, preset] = runs
                 print(f"{law:7} {transforms} {preset:11}", *summarise(runs), flush=True)
                 write_csv(groups)
