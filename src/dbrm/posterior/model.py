@@ -25,7 +25,7 @@ class FittedModel:
     Parameters
     ----------
     response
-        Name of the response, for the formula.
+        Left side of the formula: the response, or its mean under the link.
     terms
         Always-in covariates first, then the selected features.
     fit

@@ -161,7 +161,15 @@ class Posterior:
     ) -> FittedModel:
         features = tuple(self._merged.features[j] for j in chosen)
         fit = self._source.fit(features)
-        return FittedModel(self.record.response, self._source.always + features, fit, probability)
+        return FittedModel(self._left_side, self._source.always + features, fit, probability)
+
+    @property
+    def _left_side(self) -> str:
+        """What the linear predictor stands for: the response, or its mean under the link."""
+        law, response = self._source.law, self.record.response
+        if law is None or law.link.name == "identity":
+            return response
+        return f"{law.link.name}(E[{response}])"
 
     @cached_property
     def n_averaged(self) -> int:

@@ -411,3 +411,14 @@ def test_the_number_averaged_follows_share_and_work():
     assert count_averaged(flat, sizes, 100) == 2000
     assert count_averaged(flat, sizes, 20_000) == 1000
     assert count_averaged(flat, sizes, 10_000_000) == 300
+
+
+@pytest.mark.parametrize(
+    ("family", "left"), [("binomial", "logit(E[y])"), ("poisson", "log(E[y])"), ("gaussian", "y")]
+)
+def test_the_formula_says_on_which_scale_it_is(rng, family, left):
+    """The linear predictor of a logistic model is no value of the response."""
+    table = pd.DataFrame({"a": rng.normal(size=60)})
+    response = (table["a"] + rng.normal(size=60) > 0).astype(float).rename("y")
+    model = dbrm.enumerate_models(table, response, family=family).best_model
+    assert model.formula.startswith(f"{left} = ")
