@@ -6,6 +6,8 @@ Names are imported when first used, so that ``import dbrm`` itself is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dbrm._version import __version__
+
 if TYPE_CHECKING:
     from dbrm import datasets as datasets
     from dbrm import testing as testing
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from dbrm.posterior import load as load
     from dbrm.priors import ModelPrior as ModelPrior
     from dbrm.settings import Settings as Settings
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "CoefficientPrior": "dbrm.evidence",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dbrm._typing import Column, TableLike
+from dbrm._version import __version__
 from dbrm.chains import Progress, run_chains, seed_sequence
 from dbrm.data import check_vector, learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError
@@ -86,14 +87,13 @@ def fit(
     chosen = Settings.from_options(settings)
     started = perf_counter()
     read = _read(X, y, data, chosen)
-    observations = observe(
-        read.response,
-        read.table.n_rows,
-        sample_weight=sample_weight,
-        offset=_add(read.offset, offset),
-        trials=trials,
-        exposure=exposure,
-    )
+    extras = {
+        "sample_weight": sample_weight,
+        "offset": _add(read.offset, offset),
+        "trials": trials,
+        "exposure": exposure,
+    }
+    observations = observe(read.response, read.table.n_rows, **extras)
     table = read.table
     if chosen.evidence is None:
         table, observations = merge_repeats(table, observations)
@@ -102,7 +102,11 @@ def fit(
     problem, results = run(problem, chosen)
     merged = merge_chains(results, problem, chosen.merge)
     diagnostics = diagnose(merged, [result.draws for result in results])
-    record = _record(results, chosen, read.name, perf_counter() - started)
+    record = replace(
+        _record(results, chosen, read.name, perf_counter() - started),
+        given=tuple(name for name, value in extras.items() if value is not None),
+        n_rows=read.table.n_rows,
+    )
     return Posterior(merged, LiveSource(problem), read.recipe, record, diagnostics)
 
 
@@ -247,6 +251,8 @@ def _record(
         chain_log_mass=tuple(
             log_sum_exp(result.models.log_evidence + result.models.log_prior) for result in results
         ),
+        settings=chosen.described(),
+        version=__version__,
     )
 
 

@@ -209,6 +209,12 @@ class Settings:
                 raise UnknownNameError(msg)
         return cls(**options)
 
+    def described(self) -> dict[str, str]:
+        """Settings that are not at their defaults, each as Python writes it."""
+        texts = {field.name: repr(getattr(self, field.name)) for field in fields(self)}
+        usual = {field.name: repr(field.default) for field in fields(self)}
+        return {name: text for name, text in texts.items() if text != usual[name]}
+
     def resolved(self, family: str, n: float) -> "Settings":
         """Fill in what was left to the preset."""
         chosen = _PRESET_CHOICES[self.preset](family, n)

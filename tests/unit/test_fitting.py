@@ -284,3 +284,12 @@ def test_extreme_columns_do_not_stop_a_search(data, scale):
     x, y = data
     posterior = dbrm.fit(x * np.array([1.0, scale, 1.0]), y, **QUICK)
     assert posterior.best_model.features == ("x1",)
+
+
+def test_the_record_says_how_to_repeat_the_run(rng):
+    x = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    x = pd.concat([x, x])
+    settings = {"transforms": ["sin"], "n_chains": 1, "n_populations": 2, "random_state": 3}
+    record = dbrm.fit(x, x["a"], offset=np.zeros(60), **settings).record
+    assert record.settings == {name: repr(value) for name, value in settings.items()}
+    assert (record.given, record.n_rows, record.version) == (("offset",), 60, dbrm.__version__)

@@ -1,6 +1,6 @@
 """How a posterior came about, for summaries and for the file it is saved in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 __all__ = ["RunRecord"]
@@ -9,7 +9,19 @@ __all__ = ["RunRecord"]
 @final
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """How the posterior came about."""
+    """How the posterior came about.
+
+    Parameters
+    ----------
+    settings
+        Settings that were not left at their defaults, each as Python would write it.
+    given
+        What came with the rows besides the covariates: ``offset``, ``trials`` and the like.
+    n_rows
+        Rows of the training data, before equal ones were merged.
+    version
+        Of dbrm.
+    """
 
     response: str
     algorithm: str
@@ -22,3 +34,7 @@ class RunRecord:
     rejections: dict[str, int]
     moves: dict[str, tuple[int, int]]
     chain_log_mass: tuple[float, ...]
+    settings: dict[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    n_rows: int = 0
+    version: str = ""

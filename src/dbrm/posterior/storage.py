@@ -262,5 +262,6 @@ def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:
         "status_counts": {int(code): count for code, count in content["status_counts"].items()},
         "moves": {name: (tried, passed) for name, (tried, passed) in content["moves"].items()},
         "chain_log_mass": tuple(chain_log_mass.tolist()),
+        "given": tuple(content.get("given", ())),
     }
     return RunRecord(**(content | changed))
