@@ -15,6 +15,9 @@ from dbrm._kernels.glm_dispersion import log_likelihood, profile_shape
 from dbrm._kernels.glm_firth import firth
 from dbrm._kernels.glm_linalg import cholesky
 from dbrm._kernels.glm_newton import (
+    AT_MAXIMUM,
+    NEAR,
+    ONE_STEP,
     begin,
     linearise_at,
     load_null,
@@ -24,7 +27,7 @@ from dbrm._kernels.glm_newton import (
     plain_scoring,
     submatrix,
 )
-from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL
+from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL, expect
 from dbrm._kernels.piecewise import glm_score_one
 
 __all__ = [
@@ -113,9 +116,9 @@ def shape_at(problem, value, start):
     if rows.shape == rows.shape:
         return rows.shape
     if rows.family == NEGATIVE_BINOMIAL:
-        means(rows, work.eta, work.step)
+        means(rows, work.eta, work.moved)
     return profile_shape(
-        rows.family, rows.constants, value, rows.mean, rows.total, work.step, start
+        rows.family, rows.constants, value, rows.mean, rows.total, work.moved, start
     )
 
 
@@ -128,7 +131,7 @@ def scale_of(problem, shape):
 
 
 @nb.njit(cache=True, nogil=True)
-def fit_from(problem, k, value, shape):
+def fit_from(problem, k, value, shape, near):
     """Maximise over coefficients and dispersion in turn, from where the work space stands.
 
     Returns the log likelihood's moving part, the shape and a status. The coefficients
@@ -140,10 +143,10 @@ def fit_from(problem, k, value, shape):
         problem.prior != TABLE and (rows.family == GAMMA or rows.family == GAUSSIAN)
     )
     repeats = 1 if known or not felt else problem.max_iterations
-    thorough = problem.strict or repeats > 1
+    near = near if repeats == 1 else AT_MAXIMUM
     status = OK
     for _ in range(repeats):
-        value, status = newton(problem, k, value, shape, scale_of(problem, shape), thorough)
+        value, status = newton(problem, k, value, shape, scale_of(problem, shape), near)
         previous = shape
         shape = shape_at(problem, value, previous)
         if repeats == 1:
@@ -159,23 +162,36 @@ def fit_from(problem, k, value, shape):
 def fit_firth(problem, k, shape):
     """Firth's coefficients of the chosen columns; returns the moving part and success."""
     load_null(problem.start, problem.rows, problem.work, k)
-    return firth(problem.rows, problem.work, k, shape)
+    value, success = firth(problem.rows, problem.work, k, shape)
+    problem.work.step[:] = 0.0
+    return value, success
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _wald(problem, k, shape):
-    """Log total information and Wald statistic of the slopes, from the Hessian at hand."""
+def _wald(problem, shape):
+    r"""Log total information and Wald statistic of the slopes, one step on from the work space.
+
+    The Wald statistic :math:`\hat\beta'X_c'WX_c\hat\beta` of columns centred with the weights is
+    :math:`\sum_i w_i(z_i-\bar z)^2` with :math:`z=X\hat\beta`: no matrix is needed.
+    """
     rows, work = problem.rows, problem.work
+    for r in range(work.eta.size):
+        work.moved[r] = work.eta[r] + work.step[r]
+    linearise_at(rows, shape, work.moved, work)
+    expect(rows.family, rows.link, shape, rows.total, work.moved, work.weight)
+    total = 0.0
+    mean = 0.0
+    for r in range(work.eta.size):
+        work.moved[r] -= rows.offset[r]
+        total += work.weight[r]
+        mean += work.weight[r] * work.moved[r]
+    mean /= total
+    wald = 0.0
+    for r in range(work.eta.size):
+        distance = work.moved[r] - mean
+        wald += work.weight[r] * distance * distance
     scale = shape if rows.family == GAMMA or rows.family == GAUSSIAN else 1.0
-    quadratic = 0.0
-    cross = 0.0
-    for i in range(1, k):
-        cross += work.hessian[i, 0] * work.beta[i]
-        quadratic += work.hessian[i, i] * work.beta[i] * work.beta[i]
-        for j in range(1, i):
-            quadratic += 2.0 * work.hessian[i, j] * work.beta[i] * work.beta[j]
-    wald = quadratic - cross * cross / work.hessian[0, 0]
-    return np.log(scale * work.hessian[0, 0]), scale * max(wald, 0.0)
+    return np.log(scale * total), scale * wald
 
 
 @nb.njit(cache=True, nogil=True)
@@ -212,7 +228,7 @@ def _integrate_precision(problem, k):
         half = set_penalty(problem, k, np.exp(psi))
         if node == 0:
             value = begin(problem, k, shape, scale_of(problem, shape))
-        value, shape, status = fit_from(problem, k, value, shape)
+        value, shape, status = fit_from(problem, k, value, shape, AT_MAXIMUM)
         worst = max(worst, status)
         likelihood = log_likelihood(rows.family, rows.constants, value, shape)
         if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
@@ -239,11 +255,11 @@ def _integrate_precision(problem, k):
 
 
 @nb.njit(cache=True, nogil=True)
-def _likelihood(problem, k):
+def _likelihood(problem, k, near):
     """Maximised log likelihood of the chosen columns, the shape and a status."""
     rows, start = problem.rows, problem.start
     value = begin(problem, k, start.shape, scale_of(problem, start.shape))
-    value, shape, status = fit_from(problem, k, value, start.shape)
+    value, shape, status = fit_from(problem, k, value, start.shape, near)
     if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
         status = PERFECT_FIT
     return log_likelihood(rows.family, rows.constants, value, shape), shape, status
@@ -261,7 +277,7 @@ def evaluate_likelihood(problem, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    likelihood, _, status = _likelihood(problem, k)
+    likelihood, _, status = _likelihood(problem, k, NEAR)
     score = likelihood + problem.table[0][row] + problem.dispersion
     if not abs(score) < np.inf:
         return -np.inf, UNDEFINED
@@ -277,11 +293,12 @@ def evaluate_wald(problem, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    likelihood, shape, status = _likelihood(problem, k)
+    near = ONE_STEP if problem.rows.quadratic else AT_MAXIMUM
+    likelihood, shape, status = _likelihood(problem, k, near)
     if status == SEPARATED:
         # Infinite coefficients carry no information; Firth's are finite.
         fit_firth(problem, k, shape)
-    information, wald = _wald(problem, k, shape)
+    information, wald = _wald(problem, shape)
     score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
     if not abs(score) < np.inf:
         return -np.inf, UNDEFINED
@@ -295,7 +312,7 @@ def evaluate_normal(problem, mask):
     """
     k = choose(problem, mask)
     half = set_penalty(problem, k, problem.prior_rate)
-    likelihood, _, status = _likelihood(problem, k)
+    likelihood, _, status = _likelihood(problem, k, AT_MAXIMUM)
     score = _score_normal(problem, k, likelihood, half)
     if not abs(score) < np.inf:
         return -np.inf, DEPENDENT
@@ -320,7 +337,7 @@ def evaluate_plain(problem, mask):
     value, status = plain_scoring(problem, k)
     shape = shape_at(problem, value, problem.start.shape)
     likelihood = log_likelihood(rows.family, rows.constants, value, shape)
-    information, wald = _wald(problem, k, shape) if problem.strict else (0.0, 0.0)
+    information, wald = _wald(problem, shape) if problem.strict else (0.0, 0.0)
     score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
     if not abs(score) < np.inf:
         return -np.inf, UNDEFINED

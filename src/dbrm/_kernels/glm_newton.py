@@ -14,6 +14,9 @@ from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect
 
 __all__ = [
+    "AT_MAXIMUM",
+    "NEAR",
+    "ONE_STEP",
     "GlmContext",
     "GlmProblem",
     "GlmRows",
@@ -42,6 +45,10 @@ SETTLED = 1e-5
 SETTLED_LINEARLY = 1e-9
 # A linear predictor that still moves this much while the likelihood stands still.
 RUNAWAY = 0.05
+# How near to the maximum Newton's method must come, as the largest move still to be made: near
+# enough for the likelihood, which the decrement completes; one step away, so that the square
+# of the move can be neglected; or no move left.
+NEAR, ONE_STEP, AT_MAXIMUM = RUNAWAY, 1e-4, -1.0
 # Share of a diagonal element below which a direction carries no information of its own.
 SINGULAR = 1e-14
 
@@ -250,12 +257,12 @@ def _second_start(rows, start, work, k, scale):
 
 
 @nb.njit(cache=True, nogil=True)
-def newton(problem, k, value, shape, scale, thorough):
+def newton(problem, k, value, shape, scale, near):
     """Maximise over the coefficients from where the work space is linearised.
 
-    Returns the value at the maximum (or the supremum) and a status. If ``thorough``, the
-    work space on exit is at the maximum, with expected information; otherwise only near
-    it, and the rest of the way is added to the value.
+    Returns the value at the maximum (or the supremum) and a status. On exit the work space
+    is as near to the maximum as asked, and ``work.step`` is what is left of the way, added to
+    the value; ``AT_MAXIMUM`` leaves expected information as well.
     """
     rows, work = problem.rows, problem.work
     settled = SETTLED if rows.quadratic else SETTLED_LINEARLY
@@ -272,20 +279,23 @@ def newton(problem, k, value, shape, scale, thorough):
         if decrement < tolerance and (jump > RUNAWAY or failed > 0):
             return value + 0.5 * decrement / scale, SEPARATED
         small = decrement * (min(jump, 1.0) if rows.quadratic else 1.0) < tolerance
-        if small and jump <= RUNAWAY and not thorough:
+        if small and jump <= near:
             return value + 0.5 * decrement / scale, OK
         if small and jump < settled:
             value, _ = _advance(rows, work, k, value, shape, scale)
             expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
             hessian_of(rows, work, k)
             factorise(work, k, scale)
+            work.step[:] = 0.0
             return value, OK
         value, taken = _advance(rows, work, k, value, shape, scale)
         if taken == 0.0:
+            work.step[:] = 0.0
             return value, OK if decrement < 1e-6 else NOT_CONVERGED
         if taken == 1.0 and jump > 0.5 and (iteration >= 5 or decrement < 0.5):
             # Under separation every step gains one unit of eta, without end.
             value = _stride(rows, work, k, value, shape, scale)
+    work.step[:] = 0.0
     return value, NOT_CONVERGED
 
 
@@ -305,6 +315,7 @@ def plain_scoring(problem, k):
     for _ in range(problem.max_iterations - 1):
         deviance = 2.0 * (rows.constants.saturated - value)
         if abs(deviance - previous) < 1e-8 * (abs(deviance) + 0.1):
+            work.step[:] = 0.0
             return value, SEPARATED if jump > RUNAWAY else OK
         previous = deviance
         hessian_of(rows, work, k)
@@ -316,7 +327,8 @@ def plain_scoring(problem, k):
             work.trial[i] = work.beta[i] + work.direction[i]
         new = linearise_at(rows, start.shape, work.moved, work)
         if not new > -np.inf:
-            return value, NOT_CONVERGED
+            break
         _accept(work, k)
         value = new
+    work.step[:] = 0.0
     return value, SEPARATED if jump > RUNAWAY else NOT_CONVERGED

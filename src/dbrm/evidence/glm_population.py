@@ -108,8 +108,7 @@ class GlmPopulation(AbstractGlmPopulation):
         return Kernel(evaluate_glm, self.context)
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        # Evidence can stop near the maximum; coefficients want to be at it.
-        problem = self.problem._replace(strict=True)
+        problem = self.problem
         rows, work = problem.rows, problem.work
         k = choose(problem, mask)
         set_penalty(problem, k, typical_precision(problem))

@@ -13,7 +13,14 @@ from dbrm._kernels.glm import (
     shape_at,
 )
 from dbrm._kernels.glm_linalg import cross_products
-from dbrm._kernels.glm_newton import GlmProblem, GlmStart, begin, linearise_at, plain_scoring
+from dbrm._kernels.glm_newton import (
+    AT_MAXIMUM,
+    GlmProblem,
+    GlmStart,
+    begin,
+    linearise_at,
+    plain_scoring,
+)
 from dbrm._typing import FloatArray
 from dbrm.evidence.design import Design, independent_columns
 from dbrm.evidence.links import Link
@@ -35,7 +42,7 @@ def fit_chosen(problem: GlmProblem, k: int) -> tuple[float, float, int]:
         value, status = plain_scoring(problem, k)
         return value, shape_at(problem, value, shape), status
     value = begin(problem, k, shape, scale_of(problem, shape))
-    value, shape, status = fit_from(problem, k, value, shape)
+    value, shape, status = fit_from(problem, k, value, shape, AT_MAXIMUM)
     return value, shape, status
 
 
@@ -58,7 +65,7 @@ def null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStar
     value = linearise_at(rows, start.shape, work.eta, work)
     if not value > -np.inf:
         value = _step_from(problem, design, inner_eta, k)
-    value, shape, _ = fit_from(problem, k, value, start.shape)
+    value, shape, _ = fit_from(problem, k, value, start.shape, AT_MAXIMUM)
     value = linearise_at(rows, shape, work.eta, work)
     return GlmStart(
         work.beta[:k].copy(),
