@@ -104,6 +104,7 @@ def fit(
     diagnostics = diagnose(merged, [result.draws for result in results])
     record = replace(
         _record(results, chosen, read.name, perf_counter() - started),
+        formula=X if isinstance(X, str) else "",
         given=tuple(name for name, value in extras.items() if value is not None),
         n_rows=read.table.n_rows,
     )

@@ -8,6 +8,7 @@ from dbrm import __version__
 from dbrm.cli.demo import demo
 from dbrm.cli.fit import fit
 from dbrm.cli.predict import predict
+from dbrm.cli.report import report
 from dbrm.cli.show import show
 
 __all__ = ["app", "main"]
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, show, predict, demo):
+for command in (fit, show, predict, report, demo):
     app.command()(command)
 
 

@@ -22,7 +22,8 @@ __all__ = ["Diagnostics", "diagnose", "effective_size", "split_rhat"]
 
 # Chains disagree on a feature if their inclusion probabilities differ by more than this.
 DISAGREEMENT = 0.2
-_ENOUGH_MASS, _GOOD_RHAT, _ENOUGH_DRAWS = 0.05, 1.05, 200
+# More mass found by one chain alone, a larger R-hat or fewer effective draws are a complaint.
+ENOUGH_MASS, GOOD_RHAT, ENOUGH_DRAWS = 0.05, 1.05, 200
 
 
 @final
@@ -61,12 +62,12 @@ class Diagnostics:
         if self.disagreements:
             count = len(self.disagreements)
             complaints.append(f"disagree on {count} feature{'s' if count > 1 else ''}")
-        if self.unexplored is not None and self.unexplored > _ENOUGH_MASS:
+        if self.unexplored is not None and self.unexplored > ENOUGH_MASS:
             complaints.append(f"each miss about {self.unexplored:.0%} of the mass others find")
-        bad = [name for name, value in self.rhat.items() if not value < _GOOD_RHAT]
+        bad = [name for name, value in self.rhat.items() if not value < GOOD_RHAT]
         if bad:
             complaints.append(f"have not mixed (R-hat of {', '.join(bad)})")
-        few = [name for name, value in self.effective_draws.items() if value < _ENOUGH_DRAWS]
+        few = [name for name, value in self.effective_draws.items() if value < ENOUGH_DRAWS]
         if few and not bad:
             complaints.append(f"have few effective draws of {', '.join(few)}")
         if not complaints:

@@ -313,6 +313,29 @@ class Posterior:
 
         return summarise(self, top)
 
+    def report(
+        self,
+        path: "str | os.PathLike[str]",
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+    ) -> None:
+        """Write the findings as one HTML page that needs no network and can be mailed.
+
+        Parameters
+        ----------
+        path
+            The file, such as ``"run.html"``.
+        X, y
+            Rows to draw predictions against.
+        title
+            The question that the page answers; made from the name of the response if omitted.
+        """
+        from dbrm.report import write_page
+
+        write_page(self, path, None if X is None else (X, y), title)
+
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write everything to one file of arrays and JSON with a checksum; no code, no pickle.
 

@@ -15,6 +15,8 @@ class RunRecord:
     ----------
     settings
         Settings that were not left at their defaults, each as Python would write it.
+    formula
+        The formula that named response and covariates; empty without one.
     given
         What came with the rows besides the covariates: ``offset``, ``trials`` and the like.
     n_rows
@@ -35,6 +37,7 @@ class RunRecord:
     moves: dict[str, tuple[int, int]]
     chain_log_mass: tuple[float, ...]
     settings: dict[str, str] = field(default_factory=dict)
+    formula: str = ""
     given: tuple[str, ...] = ()
     n_rows: int = 0
     version: str = ""

@@ -1,5 +1,6 @@
 """Tables, plots and progress: everything a person looks at."""
 
+from dbrm.report.page import write_page
 from dbrm.report.plots import Plots
 from dbrm.report.progress import counting_bar, progress_bar
 from dbrm.report.tables import feature_table, model_table, summarise
@@ -13,4 +14,5 @@ __all__ = [
     "model_table",
     "progress_bar",
     "summarise",
+    "write_page",
 ]

@@ -1,6 +1,8 @@
 """How numbers and long names are written in tables, plots and progress bars."""
 
-__all__ = ["format_probability", "shorten"]
+from collections.abc import Sequence
+
+__all__ = ["format_probability", "format_share", "listed", "shorten"]
 
 
 def format_probability(value: float) -> str:
@@ -10,6 +12,23 @@ def format_probability(value: float) -> str:
     if value >= 0.99995:
         return ">0.9999"
     return f"{value:.4f}"
+
+
+def format_share(value: float) -> str:
+    """Write a probability in percent for running text, never as a certainty."""
+    if value < 0.001:
+        return "less than 0.1 %"
+    if value > 0.999:
+        return "more than 99.9 %"
+    return f"{100 * value:.1f} %" if not 0.1 <= value < 0.95 else f"{100 * value:.0f} %"
+
+
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Write names as in a sentence: a, b and c; after so many the rest is counted."""
+    shown = list(names if most is None or len(names) <= most else names[:most])
+    if len(shown) < len(names):
+        shown.append(f"{len(names) - len(shown)} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def shorten(text: str, width: int) -> str:

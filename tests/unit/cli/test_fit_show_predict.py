@@ -125,6 +125,10 @@ def test_predict_writes_a_file(folder, tmp_path):
         (["predict", "run.dbrm", "data.csv", "--level", "95"], 1, "level must be strictly"),
         (["predict", "run.dbrm", "data.csv", "--offset", "zz"], 2, "no column 'zz'"),
         (["predict", "run.dbrm", "data.csv", "--out", "no/folder/x.csv"], 1, "No such file"),
+        (["report", "nothing.dbrm"], 1, "cannot be read"),
+        (["report", "run.dbrm", "no/folder/x.html"], 1, "No such file"),
+        (["report", "run.dbrm", "--data", "other.csv"], 2, "no column 'y', the response"),
+        (["report", "run.dbrm", "--data", "nothing.csv"], 1, "cannot be read"),
         (["nonsense"], 2, "No such command"),
     ],
 )
@@ -137,3 +141,20 @@ def test_mistakes_are_told_in_a_line(folder, monkeypatch, arguments, code, messa
     assert result.exit_code == code, result.output
     assert message in " ".join(result.output.replace("│", " ").split())
     assert "Traceback" not in result.output
+
+
+def test_report(folder, tmp_path):
+    page = tmp_path / "page.html"
+    options = ["--data", folder / "data.csv", "--title", "Why y?"]
+    result = run("report", folder / "run.dbrm", page, *options)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"Report: {page}\n"
+    text = page.read_text("utf-8")
+    assert "<title>Why y?</title>" in text
+    assert "Predicted against observed" in text
+
+
+def test_the_report_lies_beside_the_run(folder):
+    result = run("report", folder / "run.dbrm")
+    assert result.exit_code == 0, result.output
+    assert "Which formula explains y?" in (folder / "run.html").read_text("utf-8")

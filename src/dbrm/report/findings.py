@@ -1,0 +1,154 @@
+"""What a reader must know about a run, in plain words: doubts first.
+
+A finding has a level: ``bad`` (do not build on this yet), ``care`` (read with care) and
+``good``. The page, the notebook and tests read the same list.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, final
+
+from dbrm.posterior.diagnostics import ENOUGH_DRAWS, ENOUGH_MASS, GOOD_RHAT
+from dbrm.report.wording import format_share, listed
+from dbrm.status import Status
+
+if TYPE_CHECKING:
+    from dbrm.posterior import Posterior
+
+__all__ = ["Finding", "find", "headline"]
+
+Level = Literal["bad", "care", "good"]
+_ORDER = {"bad": 0, "care": 1, "good": 2}
+# A model that holds less than this is one among many.
+_LITTLE, _HALF, _MOST = 0.1, 0.5, 0.95
+_MUCH_LOST, _ENOUGH_AVERAGED = 0.01, 0.95
+_MANY = 5
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know, as a short title and a sentence or two."""
+
+    level: Level
+    title: str
+    text: str
+
+
+def find(posterior: "Posterior") -> list[Finding]:
+    """Everything to know about a run, the worst first."""
+    found = [*_chains(posterior), _formula(posterior), *_fit(posterior), *_kept(posterior)]
+    return sorted(found, key=lambda finding: _ORDER[finding.level])
+
+
+def headline(findings: list[Finding]) -> Finding:
+    """What the page says before anything else: the worst, with the other doubts behind it."""
+    doubts = [finding for finding in findings if finding.level != "good"]
+    if not doubts:
+        return next(f for f in findings if f.title == _STANDS_OUT)
+    first, *rest = doubts
+    more = f" Also: {'; '.join(_lower(doubt.title) for doubt in rest)}." if rest else ""
+    return Finding(first.level, first.title, first.text + more)
+
+
+_STANDS_OUT = "One formula stands out"
+
+
+def _formula(posterior: "Posterior") -> Finding:
+    """How much probability the best formula has, and what to make of it."""
+    best = posterior.best_model.probability
+    share = format_share(best)
+    sure = posterior.features.query("inclusion > 0.95")["feature"].tolist()
+    nearly_sure = (
+        f" What nearly all of them share is {listed(sure, _MANY)}."
+        if sure
+        else " No feature is in nearly all of them either."
+    )
+    if best >= _MOST:
+        text = f"It holds {share} of the probability of all formulas that the search has met."
+        return Finding("good", _STANDS_OUT, text)
+    if best >= _HALF:
+        text = f"It holds {share} of the probability; the rest is spread over the runners-up."
+        return Finding("good", _STANDS_OUT, text + (nearly_sure if sure else ""))
+    several = f"The most probable one holds {share} of the probability."
+    advice = " Read the inclusion probabilities of the features, and use averaged predictions."
+    if best >= _LITTLE:
+        return Finding("care", "Several formulas compete", several + nearly_sure + advice)
+    return Finding("bad", "No single formula can be trusted", several + nearly_sure + advice)
+
+
+def _chains(posterior: "Posterior") -> list[Finding]:
+    if posterior.record.algorithm == "enumerate":
+        text = "Every subset of the columns was looked at, so nothing was missed."
+        return [Finding("good", "The search is complete", text)]
+    diagnostics, n_chains = posterior.diagnostics, posterior.record.n_chains
+    if n_chains == 1:
+        text = "Nothing tells whether another run would find the same. Run several: n_chains=4."
+        return [Finding("care", "There was one chain only", text)]
+    found = []
+    if diagnostics.disagreements:
+        names = [str(posterior._merged.features[j]) for j in diagnostics.disagreements]
+        text = (
+            f"The {n_chains} chains give different probabilities to {listed(names, _MANY)}. "
+            "Another run may well tell another story: run longer, with more populations or chains."
+        )
+        found.append(Finding("bad", "The chains disagree", text))
+    found += _missed(posterior)
+    found += _mixing(posterior)
+    if not found:
+        text = (
+            f"{n_chains} independent chains, started apart, gave the same probabilities to all "
+            "features."
+        )
+        found.append(Finding("good", "The chains agree", text))
+    return found
+
+
+def _missed(posterior: "Posterior") -> list[Finding]:
+    unexplored = posterior.diagnostics.unexplored
+    if unexplored is None or unexplored <= ENOUGH_MASS:
+        return []
+    text = (
+        f"Each chain misses about {unexplored:.0%} of the probability that the others found; one "
+        "more chain would likely find as much again. Probabilities below are too high by as much."
+    )
+    return [Finding("bad", "The search was too short", text)]
+
+
+def _mixing(posterior: "Posterior") -> list[Finding]:
+    diagnostics = posterior.diagnostics
+    bad = [name for name, value in diagnostics.rhat.items() if not value < GOOD_RHAT]
+    few = [name for name, value in diagnostics.effective_draws.items() if value < ENOUGH_DRAWS]
+    if bad:
+        text = f"R-hat of {listed(bad)} is above {GOOD_RHAT}: run longer."
+        return [Finding("bad", "The chains have not mixed", text)]
+    if few:
+        text = f"There are few effective draws of {listed(few)}: run longer for finer numbers."
+        return [Finding("care", "Few effective draws", text)]
+    return []
+
+
+def _fit(posterior: "Posterior") -> list[Finding]:
+    status = posterior.best_model.fit.status
+    if status == Status.OK:
+        return []
+    level: Level = "care" if status == Status.PERFECT_FIT else "bad"
+    meaning = f"{status.meaning[:1].upper()}{status.meaning[1:]}."
+    return [Finding(level, "The best model is a special case", meaning)]
+
+
+def _kept(posterior: "Posterior") -> list[Finding]:
+    found = []
+    if posterior.lost_mass > _MUCH_LOST:
+        text = f"They hold up to {format_share(posterior.lost_mass)} of the probability."
+        found.append(Finding("care", "Models were met but not kept", text))
+    if posterior.averaged_share < _ENOUGH_AVERAGED:
+        text = (
+            f"They average over the {posterior.n_averaged:,} most probable models, which hold "
+            f"{format_share(posterior.averaged_share)} of the probability."
+        )
+        found.append(Finding("care", "Predictions leave models out", text))
+    return found
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:]

@@ -1,0 +1,109 @@
+"""What it takes to do a run again: data, settings, seed; and what it cost."""
+
+from typing import TYPE_CHECKING
+
+from dbrm.formula import FormulaRecipe
+from dbrm.report.wording import listed
+from dbrm.status import Status
+
+if TYPE_CHECKING:
+    from dbrm.posterior import Posterior
+
+__all__ = ["data_facts", "numbers", "rerun_code", "rerun_words"]
+
+_MOST_NAMES = 60
+# Where the work was done has no influence on the result.
+_IRRELEVANT = ("n_jobs", "progress")
+
+
+def rerun_code(posterior: "Posterior") -> str:
+    """The call that made the posterior, as Python."""
+    record = posterior.record
+    first = [repr(record.formula), "data=table"] if record.formula else ["X", "y"]
+    extras = [name for name in record.given if not (record.formula and name == "offset")]
+    arguments = [*first, *(f"{name}={name}" for name in extras)]
+    arguments += [
+        f"{name}={text}" for name, text in record.settings.items() if name not in _IRRELEVANT
+    ]
+    inside = "".join(f"    {argument},\n" for argument in arguments)
+    return f"import dbrm  # version {record.version}\n\nposterior = dbrm.fit(\n{inside})"
+
+
+def rerun_words(posterior: "Posterior") -> str:
+    """Whether the call gives the same numbers again."""
+    record = posterior.record
+    if record.algorithm == "enumerate":
+        return "Nothing is random here: the same data give the same numbers."
+    seeded = record.seed is not None
+    timed = "time_budget" in record.settings
+    if seeded and not timed:
+        return (
+            "With the same data, version and seed this gives the same numbers, with any number of "
+            "processes."
+        )
+    if timed:
+        return (
+            "The run ended by the clock (time_budget), so a repetition will not give exactly the "
+            "same numbers. Set n_populations in its place for that."
+        )
+    return (
+        "No seed was given, so a repetition will not give exactly the same numbers. Set "
+        "random_state for that."
+    )
+
+
+def data_facts(posterior: "Posterior") -> list[tuple[str, str]]:
+    """Response, rows, columns, and what was done to them."""
+    record, recipe = posterior.record, posterior.recipe
+    inner = recipe.inner if isinstance(recipe, FormulaRecipe) else recipe
+    names = list(recipe.input_names)
+    facts = [
+        ("response", record.response),
+        ("rows", f"{record.n_rows or posterior._source.n_rows:,}"),
+        (f"{len(names):,} covariates", listed(names, _MOST_NAMES)),
+    ]
+    if record.formula:
+        facts.insert(0, ("formula", record.formula))
+    if record.given:
+        facts.append(("with the rows", listed(list(record.given))))
+    for name, reason in inner.dropped:
+        facts.append((f"left out: {name}", reason))
+    if inner.scale:
+        facts.append(("scale", "covariates are standardised"))
+    if inner.missing != "error":
+        facts.append(("missing values", "filled, with an indicator column where there were any"))
+    return facts
+
+
+def numbers(posterior: "Posterior") -> list[tuple[str, str]]:
+    """The search in numbers."""
+    record, diagnostics = posterior.record, posterior.diagnostics
+    averaged = f"{posterior.n_averaged:,} models with {posterior.averaged_share:.2%} of the mass"
+    facts = [
+        ("algorithm", record.algorithm),
+        ("models evaluated", f"{record.n_evaluated:,}"),
+        ("time", f"{record.seconds:.1f} s"),
+        ("models kept", f"{len(posterior.models):,}"),
+        ("mass not kept, at most", f"{posterior.lost_mass:.2g}"),
+        ("predictions average over", averaged),
+    ]
+    if record.algorithm != "enumerate":
+        captured = ", ".join(f"{share:.1%}" for share in diagnostics.captured)
+        facts.append(("share found by each chain", captured))
+    if diagnostics.unexplored is not None:
+        facts.append(("mass found by one chain alone", f"{diagnostics.unexplored:.2%}"))
+    facts += [(f"R-hat of {name}", f"{value:.3f}") for name, value in diagnostics.rhat.items()]
+    facts += [
+        (f"effective draws of {name}", f"{value:,.0f}")
+        for name, value in diagnostics.effective_draws.items()
+    ]
+    facts += [
+        (f"moves “{name}”", f"{tried:,} tried, {accepted / max(tried, 1):.1%} accepted")
+        for name, (tried, accepted) in record.moves.items()
+    ]
+    facts += [
+        (f"{count:,} evaluations", Status(code).meaning)
+        for code, count in sorted(record.status_counts.items())
+        if code != Status.OK
+    ]
+    return facts

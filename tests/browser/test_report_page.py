@@ -1,0 +1,172 @@
+"""The report in a real browser: Debian's chromium, driven by playwright.
+
+Without a browser the tests skip; where DBRM_REQUIRE_BROWSER is set, as in CI, they fail.
+"""
+
+import os
+import shutil
+
+import pytest
+
+import dbrm
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def missing(what):
+    if os.environ.get("DBRM_REQUIRE_BROWSER"):
+        pytest.fail(f"DBRM_REQUIRE_BROWSER is set, but there is no {what}")
+    pytest.skip(f"there is no {what}")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        missing("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright")
+    with sync_playwright() as driver:
+        # Chromium's sandbox cannot be used by root.
+        sandbox = [] if os.geteuid() else ["--no-sandbox"]
+        launched = driver.chromium.launch(executable_path=path, args=sandbox)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A report with several features and models to sort."""
+    path = tmp_path_factory.mktemp("report") / "run.html"
+    table = dbrm.datasets.simulate_planets(seed=1, n=60)
+    axis = table.pop("SemiMajorAxisAU")
+    table = table.drop(columns="TypeFlag").rename(columns={"RadiusJpt": "<b>radius & [$]</b>"})
+    options = {"transforms": ["troot"], "n_chains": 2, "n_populations": 3, "random_state": 1}
+    dbrm.fit(table, axis, **options).report(path, table, axis)
+    return path
+
+
+@pytest.fixture
+def open_page(browser, report):
+    """Open the report with a choice of options; whatever the console says fails the test."""
+    contexts, complaints, asked = [], [], []
+
+    def open_(**options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(report.as_uri())
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert set(asked) <= {report.as_uri(), "data:,"}
+
+
+def column(page, table, number):
+    return page.locator(f"#{table} tbody tr > :nth-child({number})").all_inner_texts()
+
+
+def values(page, table, number):
+    cells = page.locator(f"#{table} tbody tr > :nth-child({number})")
+    return [float(cell.get_attribute("data-value")) for cell in cells.all()]
+
+
+def test_the_console_is_watched(browser):
+    """Negative control: a page with a mistake would be noticed."""
+    page, complaints = browser.new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_content("<script>nonsense()</script>")
+    page.close()
+    assert len(complaints) == 1
+
+
+def test_a_table_sorts_by_numbers_both_ways(open_page):
+    page = open_page()
+    before = values(page, "features", 2)
+    assert before == sorted(before, reverse=True)
+    page.get_by_role("button", name="complexity").click()
+    found = values(page, "features", 3)
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+    page.get_by_role("button", name="complexity").click()
+    assert values(page, "features", 3) == sorted(found)
+    heads = page.locator("#features th[aria-sort]")
+    assert heads.count() == 1
+    assert heads.first.get_attribute("aria-sort") == "ascending"
+
+
+def test_a_table_sorts_by_words_from_the_keyboard(open_page):
+    page = open_page()
+    page.locator("#features th button", has_text="feature").focus()
+    page.keyboard.press("Enter")
+    words = [word.strip() for word in column(page, "features", 1)]
+    assert words == page.evaluate("words => [...words].sort((a, b) => a.localeCompare(b))", words)
+
+
+def test_rows_stay_whole_when_sorted(open_page):
+    page = open_page()
+    rows = set(page.locator("#models tbody tr").all_inner_texts())
+    page.get_by_role("button", name="log evidence").click()
+    assert set(page.locator("#models tbody tr").all_inner_texts()) == rows
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_the_theme_switches_and_is_remembered(open_page):
+    page = open_page(color_scheme="light")
+    light = background(page)
+    page.get_by_role("button", name="Dark theme").click()
+    dark = background(page)
+    assert dark != light
+    page.reload()
+    assert background(page) == dark
+    page.get_by_role("button", name="Light theme").click()
+    assert background(page) == light
+
+
+def test_the_theme_follows_the_system(open_page):
+    assert background(open_page(color_scheme="dark")) != background(open_page())
+
+
+def test_paper_is_white_whatever_the_theme(open_page):
+    page = open_page(color_scheme="dark")
+    page.emulate_media(media="print")
+    assert background(page) == "rgb(255, 255, 255)"
+    assert not page.locator("button.theme").is_visible()
+
+
+@pytest.mark.parametrize("width", [360, 800, 1400])
+def test_the_page_fits_its_window(open_page, width):
+    """Only tables and formulas may scroll sideways, not the page."""
+    page = open_page(viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_formulas_and_pictures_are_drawn(open_page):
+    page = open_page()
+    formula = page.locator("#formula .formula math").last.bounding_box()
+    assert formula["width"] > 100
+    assert formula["height"] > 15
+    for picture in page.locator("figure svg").all():
+        assert picture.bounding_box()["height"] > 100
+        assert picture.get_attribute("aria-label")
+
+
+def test_it_can_be_read_without_scripts(open_page):
+    page = open_page(java_script_enabled=False)
+    assert page.get_by_role("heading", level=1).is_visible()
+    assert page.locator("#models tbody tr").count() > 1
+    assert not page.locator("button.theme").is_visible()
+
+
+def test_names_are_shown_as_they_are(open_page):
+    assert "<b>radius & [$]</b>" in open_page().locator("#data").inner_text()

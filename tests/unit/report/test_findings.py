@@ -1,0 +1,98 @@
+"""Tests of what is said about a run: doubts come first."""
+
+import pytest
+
+import dbrm
+from dbrm.report.findings import find, headline
+from dbrm.report.wording import format_share, listed
+
+
+def titles(posterior, level=None):
+    return [f.title for f in find(posterior) if level in (None, f.level)]
+
+
+def test_a_clear_run_has_nothing_to_complain_about(kepler):
+    assert titles(kepler, "bad") == titles(kepler, "care") == []
+    assert headline(find(kepler)).title == "One formula stands out"
+    assert "The chains agree" in titles(kepler, "good")
+
+
+def test_chains_that_disagree_come_first(kepler, with_diagnostics):
+    posterior = with_diagnostics(kepler, disagreements=[0])
+    first = headline(find(posterior))
+    assert (first.level, first.title) == ("bad", "The chains disagree")
+    assert str(posterior._merged.features[0]) in first.text
+    assert "The chains agree" not in titles(posterior)
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "title"),
+    [
+        ({"unexplored": 0.3}, "bad", "The search was too short"),
+        ({"rhat": {"size": 1.3}}, "bad", "The chains have not mixed"),
+        ({"rhat": {"size": float("nan")}}, "bad", "The chains have not mixed"),
+        ({"effective_draws": {"size": 12.0}}, "care", "Few effective draws"),
+    ],
+)
+def test_every_complaint_is_told(kepler, with_diagnostics, changes, level, title):
+    posterior = with_diagnostics(kepler, **changes)
+    first = headline(find(posterior))
+    assert (first.level, first.title) == (level, title)
+    assert title not in titles(kepler)
+
+
+def test_doubts_are_told_together(kepler, with_diagnostics):
+    posterior = with_diagnostics(kepler, disagreements=[0], unexplored=0.3)
+    assert headline(find(posterior)).text.endswith("Also: the search was too short.")
+
+
+def test_one_chain_is_a_doubt(kepler, planets):
+    posterior = dbrm.fit(*planets, transforms=[], n_chains=1, n_populations=2, random_state=1)
+    assert "There was one chain only" in titles(posterior, "care")
+
+
+def test_a_best_model_with_little_probability_is_said_first(vague):
+    """All 16 subsets of unrelated columns share the mass."""
+    first = headline(find(vague))
+    assert first.level in ("care", "bad")
+    assert first.title in ("Several formulas compete", "No single formula can be trusted")
+    assert format_share(vague.best_model.probability) in first.text
+
+
+def test_enumeration_misses_nothing(vague):
+    assert "The search is complete" in titles(vague, "good")
+
+
+def test_a_perfect_fit_is_told(rng):
+    x = rng.normal(size=(30, 2))
+    posterior = dbrm.enumerate_models(x, 2.0 * x[:, 0])
+    assert "The best model is a special case" in titles(posterior, "care")
+
+
+def test_models_left_out_are_told(kepler, monkeypatch):
+    monkeypatch.setattr(type(kepler), "averaged_share", property(lambda self: 0.5))
+    monkeypatch.setattr(type(kepler), "lost_mass", property(lambda self: 0.2))
+    assert titles(kepler, "care") == [
+        "Models were met but not kept",
+        "Predictions leave models out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "less than 0.1 %"),
+        (0.0123, "1.2 %"),
+        (0.45, "45 %"),
+        (0.953, "95.3 %"),
+        (1.0, "more than 99.9 %"),
+    ],
+)
+def test_shares_are_never_certain(value, text):
+    assert format_share(value) == text
+
+
+def test_lists_read_as_sentences():
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
