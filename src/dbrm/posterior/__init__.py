@@ -1,20 +1,26 @@
 """Merging chains, inclusion probabilities, predictions."""
 
+from dbrm.posterior.checks import Checks
 from dbrm.posterior.diagnostics import Diagnostics, diagnose
+from dbrm.posterior.effects import Effects
 from dbrm.posterior.merge import Merge, Merged, merge_chains
 from dbrm.posterior.model import FittedModel
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
+from dbrm.posterior.rows import Rows
 from dbrm.posterior.source import LiveSource
 from dbrm.posterior.storage import load
 
 __all__ = [
+    "Checks",
     "Diagnostics",
+    "Effects",
     "FittedModel",
     "LiveSource",
     "Merge",
     "Merged",
     "Posterior",
+    "Rows",
     "RunRecord",
     "diagnose",
     "load",

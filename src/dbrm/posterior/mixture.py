@@ -50,8 +50,11 @@ class StudentMixture:
         standard = (value - self.locations) / self.scales
         return _average(self.weights, _student_cdf(self.degrees_of_freedom, standard))
 
-    def quantile(self, level: float) -> Column:
-        """Quantile of each row by bisection between the extreme quantiles of its models."""
+    def quantile(self, level: float | Column) -> Column:
+        """Quantile of each row by bisection between the extreme quantiles of its models.
+
+        The level may differ between rows.
+        """
         inner = self.locations + self.scales * _student_quantile(self.degrees_of_freedom, level)
         present = self.weights > 0
         low = np.min(inner, axis=0, initial=np.inf, where=present)
@@ -94,5 +97,5 @@ def _student_cdf(df: FloatArray, standard: Matrix) -> Matrix:
     return np.asarray(stdtr(np.minimum(df, 1e12)[:, None], standard))
 
 
-def _student_quantile(df: FloatArray, level: float) -> Matrix:
-    return np.asarray(stdtrit(np.minimum(df, 1e12), level))[:, None]
+def _student_quantile(df: FloatArray, level: float | Column) -> Matrix:
+    return np.asarray(stdtrit(np.minimum(df, 1e12)[:, None], level))

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
-from dbrm.data import Recipe
-from dbrm.errors import InvalidSettingError
+from dbrm.data import Recipe, check_response, check_vector
+from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evolution import Problem
 from dbrm.features import Feature
 from dbrm.formula import FormulaRecipe
+from dbrm.posterior.checks import Checks
+from dbrm.posterior.coefficients import averaged_coefficients
 from dbrm.posterior.diagnostics import Diagnostics
+from dbrm.posterior.effects import Effects
 from dbrm.posterior.extrapolation import Guard
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
-from dbrm.posterior.prediction import AveragedModels
+from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
+from dbrm.posterior.rows import Rows
 from dbrm.posterior.source import AbstractSource, LiveSource
 from dbrm.posterior.spelling import Spellings
 
@@ -299,6 +303,66 @@ class Posterior:
         if isinstance(self.recipe, FormulaRecipe):
             offset = self.recipe.offset_of(X, offset)
         return self._averaged.blocks(self.recipe.apply(X), offset, trials, exposure)
+
+    def coefficients(self, level: float = 0.95, *, conditional: bool = False) -> "pd.DataFrame":
+        """Coefficients averaged over models, with equal-tailed credible intervals.
+
+        Parameters
+        ----------
+        level
+            Posterior probability inside an interval.
+        conditional
+            Whether to describe each coefficient given that its feature is in the model. By
+            default it counts as zero in the models without the feature, so that an interval
+            of a doubtful feature reaches to zero.
+
+        Returns
+        -------
+        DataFrame
+            ``term``, ``inclusion``, ``estimate``, ``sd``, ``lower``, ``upper``; the intercept
+            and what is in every model first, then by inclusion.
+        """
+        if not 0.0 < level < 1.0:
+            msg = f"level must be strictly between 0 and 1; got level={level!r}."
+            raise InvalidSettingError(msg)
+        return averaged_coefficients(self._averaged, level, conditional=conditional)
+
+    @cached_property
+    def effects(self) -> Effects:
+        """Effects of covariates: ``posterior.effects.partial_dependence("x")``."""
+        recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
+        return Effects(self._averaged, self.recipe, recipe, self._source.table)
+
+    @property
+    def checks(self) -> Checks:
+        """Checks of the models against data: ``posterior.checks.residuals(X, y)``."""
+        return Checks(self)
+
+    def rows(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+    ) -> Rows:
+        """Rows with their response, for checks; the training rows without arguments."""
+        if (X is None) != (y is None):
+            msg = "Pass X and y, or neither for the training rows."
+            raise InvalidDataError(msg)
+        if X is None:
+            rows = self._source.training()
+            if rows is None:
+                msg = "A posterior from a file holds no response: pass X and y."
+                raise InvalidDataError(msg)
+            return rows
+        if isinstance(self.recipe, FormulaRecipe):
+            offset = self.recipe.offset_of(X, offset)
+        table = self.recipe.apply(X)
+        n = table.n_rows
+        counts = None if trials is None else check_vector(trials, n, name="trials")
+        return Rows(table, check_response(y, n), shift_of(n, offset, exposure), counts)
 
     @property
     def plot(self) -> "Plots":

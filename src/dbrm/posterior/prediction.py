@@ -17,7 +17,7 @@ from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Law
 
-__all__ = ["AveragedModels"]
+__all__ = ["AveragedModels", "shift_of"]
 
 # Numbers held at once while predicting: a family holds several for each.
 _STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 250_000
@@ -50,6 +50,11 @@ class AveragedModels:
     law: Law | None
     integrate: bool
 
+    @property
+    def integrates(self) -> bool:
+        """Whether coefficients are uncertain: always under a t, as asked under a family."""
+        return self.law is None or self.integrate
+
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
     ) -> Iterator[StudentMixture | FamilyMixture]:
@@ -57,7 +62,7 @@ class AveragedModels:
         n = table.n_rows
         columns = evaluate(self.features, table)[0]
         always = np.column_stack([np.ones(n), evaluate(self.always, table)[0]])
-        shift = _shift(n, offset, exposure)
+        shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
         block = _STUDENT_BLOCK if self.law is None else _FAMILY_BLOCK
         step = max(1, block // len(self.models))
@@ -107,7 +112,7 @@ class AveragedModels:
         return StudentMixture(weights, locations, scales, df)
 
 
-def _shift(n_rows: int, offset: Any, exposure: Any) -> Column:
+def shift_of(n_rows: int, offset: Any, exposure: Any) -> Column:
     """Known part of the linear predictor of new rows."""
     shift = np.zeros(n_rows)
     if offset is not None:

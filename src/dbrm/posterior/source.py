@@ -16,6 +16,7 @@ from dbrm.data import Table
 from dbrm.evidence import Family, FunctionEngine, GlmEngine, Link, ModelFit, find_family, find_link
 from dbrm.evolution import Problem
 from dbrm.features import Feature, Transform, evaluate
+from dbrm.posterior.rows import Rows
 
 __all__ = ["AbstractSource", "Law", "LiveSource", "count_averaged"]
 
@@ -66,6 +67,10 @@ class AbstractSource(ABC):
         """Family and link; ``None`` for the Gaussian response with exact evidence."""
 
     @abstractmethod
+    def training(self) -> Rows | None:
+        """The rows that the models were fitted to; none where the response is not kept."""
+
+    @abstractmethod
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
         """Number of the leading models that predictions average over."""
 
@@ -110,6 +115,19 @@ class LiveSource(AbstractSource):
             return None
         family = find_family(engine.family)
         return Law(family, find_link(engine.link or family.default_link))
+
+    def training(self) -> Rows:
+        seen = self.problem.engine.likelihood()
+        has_trials = seen.family.has_trials
+        # Merged rows come apart again; weights that are no counts have no rows to show.
+        counts = np.floor(seen.weights).astype(np.int64)
+        rows = np.repeat(np.arange(counts.size), np.where(counts == seen.weights, counts, 1))
+        return Rows(
+            table=Table(self.table.names, self.table.values[rows]),
+            response=seen.response[rows],
+            offset=seen.offset[rows],
+            trials=seen.trials[rows] if has_trials else None,
+        )
 
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
         return count_averaged(probability, sizes, self.n_rows)

@@ -46,6 +46,9 @@ class StoredSource(AbstractSource):
     def law(self) -> Law | None:
         return self.stored_law
 
+    def training(self) -> None:
+        return None
+
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:  # noqa: ARG002
         return len(self.averaged)
 

@@ -1,11 +1,11 @@
 """Pictures of a posterior. matplotlib is seen only in this folder, and pyplot nowhere."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from dbrm._typing import Column, TableLike
-from dbrm.report.wording import format_probability, shorten
+from dbrm._typing import TableLike
+from dbrm.errors import InvalidSettingError
+from dbrm.features import Feature
+from dbrm.report import effect_pictures, model_pictures, row_pictures, tree_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,78 +15,140 @@ if TYPE_CHECKING:
 
 __all__ = ["Plots"]
 
-# Okabe and Ito's colours, told apart by colour-blind readers too.
-BLUE, GREY, PALE = "#0072B2", "#999999", "#E8E8E8"
-# A positive response that spans more than this factor is shown on logarithmic axes.
-WIDE = 30.0
-
 
 class Plots:
-    """Plots of one posterior; every method but `overview` takes and returns matplotlib axes."""
+    """Plots of one posterior; every method but `overview` takes and returns matplotlib axes.
+
+    Pictures of rows take ``X`` and ``y`` and, by keyword, ``offset``, ``trials``,
+    ``exposure``; without them they show the training rows, which a posterior loaded from a
+    file no longer has.
+    """
 
     def __init__(self, posterior: "Posterior") -> None:
         self._posterior = posterior
 
-    def inclusion(self, top: int = 12, ax: Any = None) -> "Axes":
-        """Posterior inclusion probabilities of the leading features."""
-        table = self._posterior.features.head(top)
-        axes: Axes = ax if ax is not None else _new_axes(6.4, 0.8 + 0.5 * len(table))
-        positions = np.arange(len(table))
-        probable = table["inclusion"].to_numpy() > 0.5
-        axes.barh(positions, 1.0, color=PALE, height=0.3)
-        colours = np.where(probable, BLUE, GREY)
-        axes.barh(positions, table["inclusion"], color=colours.tolist(), height=0.3)
-        for position, row in enumerate(table.itertuples()):
-            colour = "black" if row.inclusion > 0.5 else "0.35"
-            style: dict[str, Any] = {"fontsize": 9, "color": colour, "parse_math": False}
-            axes.text(0.0, position - 0.22, shorten(row.feature, 60), va="bottom", **style)
-            value = format_probability(row.inclusion)
-            axes.text(1.02, position, value, va="center", **style)
-        axes.set(xlim=(0, 1), ylim=(max(len(table), 1) - 0.6, -0.75), yticks=[])
-        axes.set_xlabel("posterior inclusion probability")
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        return axes
+    def inclusion(self, top: int | None = None, ax: Any = None) -> "Axes":
+        """Posterior inclusion probabilities of the leading features.
 
-    def fitted(self, X: TableLike, y: Column, level: float = 0.95, ax: Any = None) -> "Axes":
+        Parameters
+        ----------
+        top
+            How many; by default those above 0.001, at least 3 and at most 12.
+        """
+        return model_pictures.draw_inclusion(self._posterior, top, ax)
+
+    def models(self, top: int | None = None, ax: Any = None) -> "Axes":
+        """Posterior probabilities of the leading models, as many as `inclusion` would show."""
+        return model_pictures.draw_models(self._posterior, top, ax)
+
+    def model_image(
+        self,
+        top: int = 15,
+        n_models: int = 20,
+        widths: Literal["log_odds", "probability"] = "log_odds",
+        ax: Any = None,
+    ) -> "Axes":
+        """Which features (rows) are in which models (columns); colours tell the sign.
+
+        Parameters
+        ----------
+        top, n_models
+            Most features, and most models.
+        widths
+            Columns as wide as the log odds of a model against the last one shown (as in R's
+            BAS), or as its probability.
+        """
+        return model_pictures.draw_image(self._posterior, top, n_models, widths, ax)
+
+    def complexity(self, ax: Any = None) -> "Axes":
+        """Posterior of the complexity of the model, summed over its features."""
+        return model_pictures.draw_complexity(self._posterior, ax)
+
+    def chains(self, top: int | None = None, ax: Any = None) -> "Axes":
+        """Inclusion probabilities by each chain alone, and after merging.
+
+        Features on which the chains disagree have an orange line.
+        """
+        return model_pictures.draw_chains(self._posterior, top, ax)
+
+    def architecture(self, feature: str | Feature | None = None, ax: Any = None) -> "Axes":
+        """Expression tree of a feature, or of the best model with its coefficients."""
+        return tree_picture.draw_architecture(self._posterior, feature, ax)
+
+    def coefficients(self, top: int | None = None, level: float = 0.95, ax: Any = None) -> "Axes":
+        """Coefficients given inclusion, for a change of one standard deviation in the feature."""
+        return effect_pictures.draw_coefficients(self._posterior, top, level, ax)
+
+    def partial_dependence(
+        self, covariate: str | None = None, level: float = 0.95, ax: Any = None
+    ) -> "Axes":
+        """Mean response as one covariate varies; by default the most probable one."""
+        if covariate is None:
+            covariate = self._posterior.effects.leading_covariate
+        return effect_pictures.draw_dependence(self._posterior, covariate, level, ax)
+
+    def contributions(self, X: TableLike, row: int = 0, top: int = 8, ax: Any = None) -> "Axes":
+        """What moves the prediction of one row of `X` away from the average row."""
+        return effect_pictures.draw_contributions(self._posterior, X, row, top, ax)
+
+    def fitted(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        level: float = 0.95,
+        ax: Any = None,
+        **extras: Any,
+    ) -> "Axes":
         """Averaged predictions against observed values, with predictive intervals."""
-        axes: Axes = ax if ax is not None else _new_axes(4.6, 4.4)
-        observed = np.asarray(y, dtype=np.float64)
-        mean = self._posterior.predict(X)
-        low, high = self._posterior.predict_interval(X, level=level).T
-        values = np.concatenate([observed, mean])
-        ends = np.array([np.nanmin(values), np.nanmax(values)])
-        if ends[0] > 0 and ends[1] > WIDE * ends[0]:
-            axes.set(xscale="log", yscale="log")
-            ends *= [0.7, 1.4]
-            low = np.maximum(low, ends[0])
-        axes.plot(ends, ends, color=GREY, linewidth=1, zorder=1)
-        axes.vlines(observed, low, high, color=BLUE, alpha=0.3, linewidth=1.5, zorder=2)
-        axes.scatter(observed, mean, s=10, color=BLUE, linewidths=0, zorder=3)
-        axes.set(xlim=_padded(axes, ends), ylim=_padded(axes, ends))
-        axes.set_xlabel(f"observed {self._posterior.record.response}", parse_math=False)
-        axes.set_ylabel(f"predicted, with {level:.0%} interval")
-        axes.spines[["top", "right"]].set_visible(False)
-        return axes
+        rows = self._posterior.rows(X, y, **extras)
+        return row_pictures.draw_fitted(self._posterior, rows, level, ax)
 
-    def overview(self, X: TableLike, y: Column, top: int = 6) -> "Figure":
+    def residuals(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        kind: Literal["fitted", "qq"] = "fitted",
+        ax: Any = None,
+        **extras: Any,
+    ) -> "Axes":
+        """Quantile residuals against predictions, or against normal quantiles (``"qq"``)."""
+        if kind not in ("fitted", "qq"):
+            msg = f"kind must be 'fitted' or 'qq'; got kind={kind!r}."
+            raise InvalidSettingError(msg)
+        rows = self._posterior.rows(X, y, **extras)
+        return row_pictures.draw_residuals(self._posterior, rows, kind, ax)
+
+    def calibration(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        bins: int = 10,
+        ax: Any = None,
+        **extras: Any,
+    ) -> "Axes":
+        """Predicted against observed probabilities; coverage of intervals if not 0 and 1."""
+        rows = self._posterior.rows(X, y, **extras)
+        return row_pictures.draw_calibration(self._posterior, rows, bins, ax)
+
+    def predictive_check(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        draws: int = 50,
+        ax: Any = None,
+        **extras: Any,
+    ) -> "Axes":
+        """Distribution of the response against replications from the predictive law."""
+        rows = self._posterior.rows(X, y, **extras)
+        return row_pictures.draw_replications(self._posterior, rows, draws, ax)
+
+    def overview(self, X: TableLike | None = None, y: Any = None, top: int = 6) -> "Figure":
         """Predictions and inclusion probabilities side by side, ready for ``savefig``."""
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        figure = Figure(figsize=(10, 4.2), layout=ConstrainedLayoutEngine(wspace=0.08))
+        figure = Figure(figsize=(7.0, 3.0), dpi=200, layout=ConstrainedLayoutEngine(wspace=0.08))
         left, right = figure.subplots(1, 2)
         self.fitted(X, y, ax=left)
         self.inclusion(top, ax=right)
         return figure
-
-
-def _new_axes(width: float, height: float) -> "Axes":
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained").add_subplot()
-
-
-def _padded(axes: "Axes", ends: "np.typing.NDArray[np.float64]") -> tuple[float, float]:
-    """Limits a little beyond the ends; on logarithmic axes they have room already."""
-    room = 0.0 if axes.get_xscale() == "log" else 0.03 * float(ends[1] - ends[0])
-    return float(ends[0]) - room, float(ends[1]) + room

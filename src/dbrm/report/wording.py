@@ -1,8 +1,11 @@
 """How numbers and long names are written in tables, plots and progress bars."""
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["format_probability", "format_share", "listed", "shorten"]
+__all__ = ["display", "format_probability", "format_share", "listed", "shorten"]
+
+_NUMBER = re.compile(r"(?<![\w.])\d+\.\d{4,}(?:e[+-]?\d+)?")
 
 
 def format_probability(value: float) -> str:
@@ -34,3 +37,10 @@ def listed(names: Sequence[str], most: int | None = None) -> str:
 def shorten(text: str, width: int) -> str:
     """Cut a text that is too long, and show that it was cut."""
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def display(text: str) -> str:
+    """A feature's text for the eye: weights to three digits, names without their quotes."""
+    parts = text.split("`")
+    parts[::2] = [_NUMBER.sub(lambda match: f"{float(match[0]):.3g}", part) for part in parts[::2]]
+    return "".join(parts)

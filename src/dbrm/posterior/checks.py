@@ -1,0 +1,196 @@
+"""Do the models fit? Residuals, calibration and predictive checks against data.
+
+Everything compares a response with the predictive law averaged over models. The rows are
+those given, or the training rows of a posterior that still has them.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from dbrm._typing import Column, Matrix, TableLike
+from dbrm.errors import InvalidSettingError
+from dbrm.posterior.family_mixture import FamilyMixture
+from dbrm.posterior.mixture import StudentMixture
+from dbrm.posterior.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dbrm.posterior.posterior import Posterior
+
+__all__ = ["Checks"]
+
+
+@final
+class Checks:
+    """Checks of one posterior: ``posterior.checks``.
+
+    Every method takes ``X``, ``y`` and, by keyword, ``offset``, ``trials``, ``exposure``; none
+    of them for the training rows.
+    """
+
+    def __init__(self, posterior: "Posterior") -> None:
+        self._posterior = posterior
+
+    def residuals(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        random_state: int | None = 0,
+        **extras: Any,
+    ) -> Column:
+        r"""Quantile residuals: standard normal if the predictive law is right.
+
+        .. math:: r_i = \Phi^{-1}(u_i), \qquad u_i \sim U\{F_i(y_i^-), F_i(y_i)\}
+
+        For a continuous response :math:`u_i = F_i(y_i)`; for a discrete one the uniform draw
+        fills the steps (Dunn and Smyth 1996).
+        """
+        return self.normal_scores(self._posterior.rows(X, y, **extras), random_state)
+
+    def normal_scores(self, rows: Rows, random_state: int | None = 0) -> Column:
+        """Quantile residuals of rows."""
+        return _normal(self.probability_transform(rows, random_state))
+
+    def probability_transform(self, rows: Rows, random_state: int | None = 0) -> Column:
+        """Predictive probability of a response below each observed one."""
+        rng = np.random.default_rng(random_state)
+        parts, start = [], 0
+        for block in self._blocks(rows):
+            observed = rows.response[start : start + block.weights.shape[1]]
+            start += observed.size
+            upper = block.cdf(observed)
+            if isinstance(block, FamilyMixture) and block.family.discrete:
+                lower = block.cdf(observed - 1.0)
+                upper = lower + rng.random(observed.size) * (upper - lower)
+            parts.append(upper)
+        return np.concatenate(parts)
+
+    def calibration(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        bins: int = 10,
+        random_state: int | None = 0,
+        **extras: Any,
+    ) -> "pd.DataFrame":
+        """Do predicted probabilities come true?
+
+        Returns
+        -------
+        DataFrame
+            For zeros and ones, rows are put into `bins` groups of nearly equal size by their
+            predicted probability: ``predicted`` (mean), ``observed`` (share of ones),
+            ``lower`` and ``upper`` (95 % Jeffreys interval of the share), ``count``. For other
+            responses: ``predicted`` (nominal level) and ``observed`` share of responses
+            inside central predictive intervals, with the same limits.
+        """
+        return self.calibrate(self._posterior.rows(X, y, **extras), bins, random_state)
+
+    def calibrate(self, rows: Rows, bins: int, random_state: int | None = 0) -> "pd.DataFrame":
+        """Calibration of rows."""
+        import pandas as pd
+
+        if bins < 1:
+            msg = f"bins must be at least 1; got bins={bins!r}."
+            raise InvalidSettingError(msg)
+        if self.is_binary(rows):
+            groups = _groups(self.mean(rows), rows.response, bins)
+        else:
+            depth = 2.0 * np.abs(self.probability_transform(rows, random_state) - 0.5)
+            levels = np.arange(1, bins + 1) / (bins + 1)
+            groups = [(level, int((depth <= level).sum()), depth.size) for level in levels]
+        predicted, hits, counts = (
+            np.array(part, dtype=float) for part in zip(*groups, strict=True)
+        )
+        lower, upper = (
+            scipy.stats.beta.ppf(end, hits + 0.5, counts - hits + 0.5) for end in (0.025, 0.975)
+        )
+        columns = {"predicted": predicted, "observed": hits / counts}
+        return pd.DataFrame(columns | {"lower": lower, "upper": upper, "count": counts.astype(int)})
+
+    def predictive(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        draws: int = 1000,
+        random_state: int | None = 0,
+        **extras: Any,
+    ) -> "pd.DataFrame":
+        """Posterior predictive checks of simple statistics.
+
+        Returns
+        -------
+        DataFrame
+            ``statistic``, its value ``observed``, ``replicated`` (mean), ``lower`` and
+            ``upper`` (95 % of the replications), and ``probability``, the share of
+            replications at least as large as observed (half of ties): near 0 or 1 the models
+            miss this side of the data.
+        """
+        import pandas as pd
+
+        rows = self._posterior.rows(X, y, **extras)
+        sample = self.replicate(rows, draws, random_state)
+        table = []
+        for name, statistic in _STATISTICS.items():
+            observed, replicated = float(statistic(rows.response[None])[0]), statistic(sample)
+            lower, upper = np.quantile(replicated, [0.025, 0.975])
+            larger = np.mean(replicated > observed) + 0.5 * np.mean(replicated == observed)
+            table.append((name, observed, replicated.mean(), lower, upper, larger))
+        names = ["statistic", "observed", "replicated", "lower", "upper", "probability"]
+        return pd.DataFrame(table, columns=names)
+
+    def replicate(self, rows: Rows, draws: int, random_state: int | None) -> Matrix:
+        """Responses from the predictive law, one row per draw."""
+        rng = np.random.default_rng(random_state)
+        return np.concatenate([block.sample(rng, draws) for block in self._blocks(rows)], axis=1)
+
+    def mean(self, rows: Rows) -> Column:
+        """Averaged predictions of the rows."""
+        return np.concatenate([block.mean() for block in self._blocks(rows)])
+
+    def interval(self, rows: Rows, level: float) -> tuple[Column, Column]:
+        """Predictive interval of the rows, lower and upper limits."""
+        ends = (0.5 - level / 2, 0.5 + level / 2)
+        blocks = [[block.quantile(end) for end in ends] for block in self._blocks(rows)]
+        lower, upper = np.concatenate(blocks, axis=1)
+        return lower, upper
+
+    def is_binary(self, rows: Rows) -> bool:
+        """Whether responses are single zeros and ones."""
+        law = self._posterior._source.law
+        single = rows.trials is None or bool(np.all(rows.trials == 1.0))
+        return law is not None and law.family.has_trials and single
+
+    def _blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
+        averaged = self._posterior._averaged
+        return list(averaged.blocks(rows.table, rows.offset, rows.trials))
+
+
+# Statistics of each row of responses.
+_STATISTICS: dict[str, Callable[[Matrix], Column]] = {
+    "mean": lambda y: y.mean(axis=1),
+    "standard deviation": lambda y: y.std(axis=1),
+    "smallest": lambda y: y.min(axis=1),
+    "largest": lambda y: y.max(axis=1),
+    "share of zeros": lambda y: (y == 0.0).mean(axis=1),
+}
+
+
+def _normal(probability: Column) -> Column:
+    """Normal scores, finite also where a probability rounds to zero or one."""
+    smallest = np.finfo(float).tiny
+    return np.asarray(scipy.special.ndtri(np.clip(probability, smallest, 1.0 - 1e-16)))
+
+
+def _groups(predicted: Column, response: Column, bins: int) -> list[tuple[float, int, int]]:
+    order = np.argsort(predicted, kind="stable")
+    parts = np.array_split(order, min(bins, order.size))
+    return [(float(predicted[p].mean()), int(response[p].sum()), p.size) for p in parts]

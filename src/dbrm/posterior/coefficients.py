@@ -1,0 +1,74 @@
+r"""Coefficients averaged over models, with credible intervals.
+
+The coefficient of a feature is zero in the models without it. Its averaged posterior is
+
+.. math:: \Bigl(1 - \sum_{M \ni F} p_M\Bigr) \delta_0
+    + \sum_{M \ni F} p_M\, t_{\nu_M}(\hat\beta_{MF}, \phi_M C_{MF}),
+
+a point mass and a mixture of t distributions.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbrm._typing import Column
+from dbrm.posterior.mixture import StudentMixture
+from dbrm.posterior.prediction import AveragedModels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["averaged_coefficients"]
+
+
+def averaged_coefficients(
+    averaged: AveragedModels, level: float, *, conditional: bool
+) -> "pd.DataFrame":
+    """One row per term, the most probable first; see `Posterior.coefficients`."""
+    import pandas as pd
+
+    mixture, inclusion = _mixture(averaged)
+    share = np.ones_like(inclusion) if conditional else inclusion
+    mean = share * mixture.mean()
+    second = mixture.standard_deviation() ** 2 + mixture.mean() ** 2
+    low, high = (_quantile(mixture, share, end) for end in (0.5 - level / 2, 0.5 + level / 2))
+    terms = ["(intercept)", *map(str, averaged.always), *map(str, averaged.features)]
+    table = pd.DataFrame(
+        {
+            "term": terms,
+            "inclusion": inclusion,
+            "estimate": mean,
+            "sd": np.sqrt(np.maximum(share * second - mean**2, 0.0)),
+            "lower": low,
+            "upper": high,
+        }
+    )
+    fixed = 1 + len(averaged.always)
+    order = np.argsort(-inclusion[fixed:], kind="stable") + fixed
+    return table.iloc[[*range(fixed), *order]].reset_index(drop=True)
+
+
+def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:
+    """The t part of every term (columns) over models (rows), and the weight of that part."""
+    fixed = 1 + len(averaged.always)
+    shape = (len(averaged.models), fixed + len(averaged.features))
+    weights, locations, scales = np.zeros(shape), np.zeros(shape), np.ones(shape)
+    total = float(averaged.probability.sum())
+    for row, (chosen, fit) in enumerate(zip(averaged.models, averaged.fits, strict=True)):
+        places = np.concatenate([np.arange(fixed), fixed + chosen])
+        spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0) * fit.dispersion)
+        weights[row, places] = averaged.probability[row] / total
+        locations[row, places] = fit.coefficients
+        scales[row, places] = np.maximum(spread, np.finfo(float).tiny)
+    inclusion = np.minimum(weights.sum(axis=0), 1.0)
+    df = np.array([fit.degrees_of_freedom for fit in averaged.fits])
+    return StudentMixture(weights / weights.sum(axis=0), locations, scales, df), inclusion
+
+
+def _quantile(mixture: StudentMixture, share: Column, level: float) -> Column:
+    """Quantile of a point mass at zero, weight ``1 - share``, and the mixture."""
+    below = share * mixture.cdf(np.zeros_like(share))
+    left, right = level < below, level > below + (1.0 - share)
+    inner = np.where(left, level, level - (1.0 - share)) / share
+    return np.where(left | right, mixture.quantile(np.where(left | right, inner, 0.5)), 0.0)

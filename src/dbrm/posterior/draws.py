@@ -1,0 +1,97 @@
+r"""Draws of a model and its coefficients from the averaged posterior.
+
+A model is drawn with its probability, then, given it,
+
+.. math:: \phi \sim \hat\phi\,\nu / \chi^2_\nu, \qquad \beta \mid \phi \sim N(\hat\beta, \phi C),
+
+which makes :math:`\beta` the t distribution of the fit; with infinite :math:`\nu` the
+dispersion stays where it is. Sees fitted models and tables of rows, never the search.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm.data import Table
+from dbrm.evidence import ModelFit
+from dbrm.features import evaluate
+from dbrm.posterior.prediction import AveragedModels
+
+__all__ = ["CoefficientDraws", "draw_coefficients", "draw_models"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CoefficientDraws:
+    """Draws, those of one model side by side.
+
+    Parameters
+    ----------
+    models
+        Position of each draw's model, ascending.
+    coefficients
+        For each model that was drawn its draws (rows), intercept first.
+    dispersion
+        One per draw.
+    """
+
+    averaged: AveragedModels
+    models: IntArray
+    coefficients: dict[int, Matrix]
+    dispersion: FloatArray
+
+    def predictor(self, table: Table, offset: Column | None = None) -> Matrix:
+        """Linear predictor of each draw (rows); not a number where its model is undefined."""
+        averaged = self.averaged
+        always = np.column_stack([np.ones(table.n_rows), evaluate(averaged.always, table)[0]])
+        columns = evaluate(averaged.features, table)[0]
+        out = np.empty((self.models.size, table.n_rows))
+        for model, drawn in self.coefficients.items():
+            design = np.hstack([always, columns[:, averaged.models[model]]])
+            defined = np.isfinite(design).all(axis=1)
+            eta = drawn @ np.where(defined[:, None], design, 0.0).T
+            out[self.models == model] = np.where(defined, eta, np.nan)
+        return out if offset is None else out + offset
+
+    def mean(self, table: Table, offset: Column | None = None) -> Matrix:
+        """Mean response of each draw (rows), per trial for a binomial one."""
+        eta = self.predictor(table, offset)
+        if self.averaged.law is None:
+            return eta
+        with np.errstate(all="ignore"):
+            return self.averaged.law.link.mean(eta)
+
+
+def draw_models(rng: np.random.Generator, averaged: AveragedModels, draws: int) -> CoefficientDraws:
+    """Draw models, each as often as its probability says up to rounding, and coefficients."""
+    edges = np.cumsum(averaged.probability)
+    points = (rng.random() + np.arange(draws)) / draws * edges[-1]
+    models = np.minimum(np.searchsorted(edges, points, side="right"), edges.size - 1)
+    coefficients, dispersion = {}, np.empty(draws)
+    for model in np.unique(models):
+        mine = models == model
+        fit = averaged.fits[model]
+        drawn = draw_coefficients(rng, fit, int(mine.sum()), integrate=averaged.integrates)
+        coefficients[int(model)], dispersion[mine] = drawn
+    return CoefficientDraws(averaged, models, coefficients, dispersion)
+
+
+def draw_coefficients(
+    rng: np.random.Generator, fit: ModelFit, draws: int, *, integrate: bool = True
+) -> tuple[Matrix, FloatArray]:
+    """Coefficients (one row per draw) and dispersions of one model."""
+    if not integrate:
+        return np.tile(fit.coefficients, (draws, 1)), np.full(draws, fit.dispersion)
+    dispersion = np.full(draws, fit.dispersion)
+    if np.isfinite(fit.degrees_of_freedom):
+        df = fit.degrees_of_freedom
+        dispersion *= df / rng.chisquare(df, size=draws)
+    # Columns of very different size: factor the correlation matrix.
+    spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
+    unit = np.where(spread > 0, spread, 1.0)
+    values, vectors = np.linalg.eigh(fit.covariance / np.outer(unit, unit))
+    root = vectors * np.sqrt(np.maximum(values, 0.0)) * unit[:, None]
+    noise = rng.standard_normal((draws, spread.size)) @ root.T
+    return fit.coefficients + np.sqrt(dispersion)[:, None] * noise, dispersion

@@ -1,0 +1,130 @@
+"""Pictures of effects: partial dependence, coefficients, contributions to a prediction."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbrm._typing import TableLike
+from dbrm.features import evaluate
+from dbrm.report.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    SMALL,
+    SOFT,
+    count_shown,
+    fit_text,
+    new_axes,
+    tidy,
+)
+from dbrm.report.wording import display, format_probability
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dbrm.posterior import Posterior
+
+__all__ = ["draw_coefficients", "draw_contributions", "draw_dependence"]
+
+# Ticks of the rug that shows where the training rows are.
+_RUG = 200
+
+
+def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: Any) -> "Axes":
+    """Mean response as one covariate varies, with the band of what is not known."""
+    axes: Axes = ax if ax is not None else new_axes(2.2)
+    table = posterior.effects.partial_dependence(covariate, level=level)
+    values, mean = table["value"].tolist(), table["mean"].to_numpy()
+    lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
+    if isinstance(values[0], str) or len(values) == 2:
+        places = np.arange(len(values))
+        axes.vlines(places, lower, upper, color=BLUE, linewidth=1.4)
+        axes.plot(places, mean, "o", color=BLUE, markersize=4)
+        labels = [value if isinstance(value, str) else f"{value:g}" for value in values]
+        axes.set_xticks(places, [fit_text(axes, text, share=1 / len(values)) for text in labels])
+        axes.set_xlim(-0.5, len(values) - 0.5)
+    else:
+        axes.fill_between(values, lower, upper, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(values, mean, color=BLUE, linewidth=1.3)
+        seen = posterior.effects.training_values(covariate)
+        seen = np.quantile(seen, np.linspace(0, 1, min(_RUG, seen.size)))
+        style: dict[str, Any] = {
+            "color": SOFT,
+            "markersize": 4,
+            "markeredgewidth": 0.4,
+            "alpha": 0.5,
+        }
+        axes.plot(seen, np.zeros_like(seen), "|", transform=axes.get_xaxis_transform(), **style)
+    name = posterior.record.response
+    tidy(axes, x=fit_text(axes, covariate), y=f"mean {name}")
+    return axes
+
+
+def draw_coefficients(posterior: "Posterior", top: int | None, level: float, ax: Any) -> "Axes":
+    """Coefficients given inclusion, per standard deviation of the feature."""
+    averaged = posterior._averaged
+    terms = (*averaged.always, *averaged.features)
+    spread = evaluate(terms, posterior._source.table)[0].std(axis=0)
+    unit = {str(term): sd for term, sd in zip(terms, spread, strict=True)}
+    table = posterior.coefficients(level, conditional=True).iloc[1:]
+    table = table.head(count_shown(table["inclusion"], top))
+    axes: Axes = ax if ax is not None else new_axes(0.6 + 0.33 * max(len(table), 1))
+    places = np.arange(len(table))
+    scale = np.array([unit[term] for term in table["term"]])
+    middle, lower, upper = (table[key].to_numpy() * scale for key in ("estimate", "lower", "upper"))
+    strong = table["inclusion"].to_numpy() > 0.5
+    colours = np.where(strong, BLUE, GREY).tolist()
+    axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
+    axes.hlines(places, lower, upper, colors=colours, linewidth=1.6, zorder=2)
+    axes.scatter(middle, places, s=14, c=colours, zorder=3, linewidths=0)
+    for place, term, share, is_strong in zip(
+        places, table["term"], table["inclusion"], strong, strict=True
+    ):
+        _write_above(
+            axes, place - 0.14, term, format_probability(share), INK if is_strong else SOFT
+        )
+    axes.set(ylim=(max(len(table), 1) - 0.5, -0.85), yticks=[])
+    tidy(axes, x=f"effect of one sd, {level:.0%} interval (right: inclusion)", frame=["bottom"])
+    return axes
+
+
+def draw_contributions(posterior: "Posterior", X: TableLike, row: int, top: int, ax: Any) -> "Axes":
+    """What moves the linear predictor of one row away from the baseline."""
+    table = posterior.effects.contributions(X).iloc[row]
+    parts = table.iloc[1:]
+    parts = parts.iloc[np.argsort(-np.abs(parts.to_numpy()), kind="stable")]
+    # What cannot be seen is summed up.
+    top = min(top, int((np.abs(parts) > 2e-3 * np.abs(parts).sum()).sum()))
+    shown, rest = parts.iloc[:top], float(parts.iloc[top:].sum())
+    labels, values = [str(name) for name in shown.index], shown.to_numpy().tolist()
+    if parts.size > top:
+        labels, values = [*labels, _others(parts.size - top)], [*values, rest]
+    axes: Axes = ax if ax is not None else new_axes(0.75 + 0.33 * len(values))
+    starts = float(table.iloc[0]) + np.concatenate([[0.0], np.cumsum(values)])
+    places = np.arange(len(values))
+    colours = [BLUE if value > 0 else ORANGE for value in values]
+    axes.barh(places, values, left=starts[:-1], color=colours, height=0.3)
+    axes.vlines(starts[1:-1], places[:-1], places[1:], color=GREY, linewidth=0.6)
+    for place, label, value in zip(places, labels, values, strict=True):
+        _write_above(axes, place - 0.2, label, f"{value:+.3g}", INK)
+    axes.axvline(starts[0], color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    axes.axvline(starts[-1], color=INK, linewidth=0.8, zorder=0)
+    axes.set(ylim=(len(values) - 0.5, -0.85), yticks=[])
+    tidy(
+        axes, x=f"linear predictor, {starts[0]:.3g} (dotted) to {starts[-1]:.3g}", frame=["bottom"]
+    )
+    return axes
+
+
+def _others(count: int) -> str:
+    return f"{count} other{'s' if count > 1 else ''}"
+
+
+def _write_above(axes: "Axes", place: float, text: str, number: str, colour: str) -> None:
+    """A label at the left edge, which lines do not run through, and a number at the right."""
+    style: dict[str, Any] = {"va": "bottom", "fontsize": SMALL, "color": colour}
+    style |= {"transform": axes.get_yaxis_transform(), "parse_math": False}
+    style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
+    axes.text(0.0, place, fit_text(axes, display(text), size=SMALL, share=0.85), **style)
+    axes.text(1.0, place, number, ha="right", **style)

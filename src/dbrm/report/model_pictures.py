@@ -1,0 +1,187 @@
+"""Pictures of the posterior over models: inclusion, models, image, complexity, chains."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbrm._typing import FloatArray
+from dbrm.errors import InvalidSettingError
+from dbrm.report.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    SMALL,
+    SOFT,
+    count_shown,
+    draw_bars,
+    fit_text,
+    new_axes,
+    tidy,
+)
+from dbrm.report.wording import display
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dbrm.posterior import Posterior
+
+__all__ = ["draw_chains", "draw_complexity", "draw_image", "draw_inclusion", "draw_models"]
+
+
+def draw_inclusion(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
+    """Bars of inclusion probabilities."""
+    table = posterior.features.head(count_shown(posterior.features["inclusion"], top))
+    axes: Axes = ax if ax is not None else new_axes(0.55 + 0.33 * max(len(table), 1))
+    values = table["inclusion"].to_numpy()
+    draw_bars(axes, table["feature"].tolist(), values, strong=values > 0.5)
+    tidy(axes, x="posterior inclusion probability", frame=["bottom"])
+    return axes
+
+
+def draw_models(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
+    """Bars of model probabilities."""
+    table = posterior.models.head(count_shown(posterior.models["probability"], top))
+    axes: Axes = ax if ax is not None else new_axes(0.55 + 0.33 * len(table))
+    values = table["probability"].to_numpy()
+    labels = [" + ".join(names) or "(intercept only)" for names in table["features"]]
+    draw_bars(axes, labels, values, strong=np.arange(values.size) == 0)
+    shown = f"{values.sum():.0%}" if values.sum() < 0.995 else "nearly all"
+    which = "this model holds" if len(table) == 1 else f"these {len(table)} hold"
+    tidy(axes, x=f"posterior probability ({which} {shown})", frame=["bottom"])
+    return axes
+
+
+def draw_image(posterior: "Posterior", top: int, n_models: int, widths: str, ax: Any) -> "Axes":
+    """Features by models, coloured by the sign of the coefficient."""
+    averaged = posterior._averaged
+    shown = min(n_models, len(averaged.models))
+    edges = _edges(averaged.probability[:shown], widths)
+    mass = np.zeros(len(averaged.features))
+    for chosen, p in zip(averaged.models[:shown], averaged.probability[:shown], strict=True):
+        mass[chosen] += p
+    order = np.argsort(-mass, kind="stable")[: min(top, int((mass > 0).sum()))]
+    axes: Axes = ax if ax is not None else new_axes(0.75 + 0.2 * max(order.size, 1))
+    place = {int(feature): row for row, feature in enumerate(order)}
+    for model in range(shown):
+        slopes = averaged.fits[model].coefficients[1 + len(averaged.always) :]
+        across = [(edges[model], edges[model + 1] - edges[model])]
+        for feature, slope in zip(averaged.models[model].tolist(), slopes, strict=True):
+            if feature in place:
+                colour = BLUE if slope > 0 else ORANGE
+                axes.broken_barh(
+                    across, (place[feature] - 0.5, 1.0), facecolors=colour, linewidth=0
+                )
+    axes.vlines(
+        edges[1:-1][np.diff(edges)[1:] > 0.006], -0.5, order.size - 0.5, "white", linewidth=0.4
+    )
+    axes.hlines(np.arange(1, order.size) - 0.5, 0, 1, color="white", linewidth=0.8)
+    axes.set_facecolor(PALE)
+    axes.set(xlim=(0, 1), ylim=(order.size - 0.5, -0.5))
+    _name_rows(axes, [str(averaged.features[j]) for j in order])
+    _mark_models(axes, edges)
+    share = min(1.0, float(posterior.models["probability"].head(shown).sum()))
+    count = f"{shown} models hold" if shown > 1 else "1 model holds"
+    tidy(axes, x=f"rank of the model ({count} {share:.0%})", frame=[], loc="right")
+    axes.tick_params(axis="both", length=0)
+    _explain_signs(axes)
+    return axes
+
+
+def _edges(probability: FloatArray, widths: str) -> FloatArray:
+    """Where models begin and end between zero and one."""
+    if widths == "probability":
+        size = probability
+    elif widths == "log_odds":
+        # As in R's BAS; the last model keeps a width.
+        size = 1.0 + np.log(probability) - np.log(probability[-1])
+    else:
+        msg = f"widths must be 'log_odds' or 'probability'; got widths={widths!r}."
+        raise InvalidSettingError(msg)
+    return np.concatenate([[0.0], np.cumsum(size / size.sum())])
+
+
+def _mark_models(axes: "Axes", edges: FloatArray) -> None:
+    """Ranks below the columns that have room for them."""
+    width = axes.get_window_extent().width / axes.figure.dpi * 0.6
+    middle, ranks, free = 0.5 * (edges[1:] + edges[:-1]), [], 0.0
+    for rank in range(middle.size):
+        if middle[rank] * width >= free:
+            ranks.append(rank)
+            free = middle[rank] * width + 0.16
+    axes.set_xticks(middle[ranks], [str(rank + 1) for rank in ranks])
+
+
+def _name_rows(axes: "Axes", names: list[str]) -> None:
+    texts = [fit_text(axes, display(name), size=SMALL, share=0.55) for name in names]
+    axes.set_yticks(np.arange(len(texts)), texts, parse_math=False)
+
+
+def _explain_signs(axes: "Axes") -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=BLUE, label="positive"), Patch(color=ORANGE, label="negative")]
+    axes.legend(
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=2,
+        fontsize=SMALL,
+        frameon=False,
+        handlelength=0.8,
+        handletextpad=0.4,
+        columnspacing=1.0,
+        borderaxespad=0.2,
+    )
+
+
+def draw_complexity(posterior: "Posterior", ax: Any) -> "Axes":
+    """Posterior of a model's total complexity."""
+    axes: Axes = ax if ax is not None else new_axes(1.9)
+    merged = posterior._merged
+    each = np.array([feature.complexity for feature in merged.features], dtype=float)
+    owners, members = merged.models.owners, merged.models.members
+    total = np.bincount(owners, each[members], minlength=len(merged.models)).astype(int)
+    mass = np.bincount(total, merged.probability)
+    axes.bar(np.arange(mass.size), mass, width=0.8, color=BLUE)
+    seen = np.flatnonzero(mass > 1e-3 * mass.max())
+    axes.set_xlim(seen[0] - 1.0, seen[-1] + 1.0)
+    axes.locator_params(axis="x", integer=True)
+    tidy(axes, x="complexity of the model (sum over its features)", y="posterior probability")
+    return axes
+
+
+def draw_chains(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
+    """What each chain by itself says about each feature."""
+    inclusion = posterior.diagnostics.chain_inclusion
+    count = count_shown(np.maximum(posterior._inclusion, inclusion.max(axis=0)), top)
+    order = np.argsort(-posterior._inclusion, kind="stable")[:count]
+    n_chains = len(inclusion)
+    axes: Axes = ax if ax is not None else new_axes(0.95 + 0.2 * max(order.size, 1))
+    rows = np.arange(order.size)
+    spread = inclusion[:, order]
+    torn = np.isin(order, posterior.diagnostics.disagreements)
+    colours = np.where(torn, ORANGE, GREY).tolist()
+    axes.hlines(rows, 0, 1, color=PALE, linewidth=0.8, zorder=1)
+    axes.hlines(rows, spread.min(axis=0), spread.max(axis=0), colors=colours, linewidth=2, zorder=2)
+    shift = np.linspace(-0.2, 0.2, n_chains) if n_chains > 1 else [0.0]
+    for chain in range(n_chains):
+        axes.plot(spread[chain], rows + shift[chain], "o", color=BLUE, markersize=2.6, alpha=0.75)
+    axes.plot(posterior._inclusion[order], rows, "|", color=INK, markersize=7, markeredgewidth=1.2)
+    axes.set(xlim=(-0.03, 1.03), ylim=(order.size - 0.5, -0.5))
+    _name_rows(axes, [str(posterior._merged.features[j]) for j in order])
+    label = f"inclusion probability: {n_chains} chains (dots), merged (bar)"
+    tidy(axes, x=label, frame=["bottom"], loc="right")
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(_captured(posterior), fontsize=SMALL, color=SOFT, loc="right")
+    return axes
+
+
+def _captured(posterior: "Posterior") -> str:
+    captured = posterior.diagnostics.captured
+    text = f"mass found by each chain: {captured.min():.0%} to {captured.max():.0%}"
+    if np.round(captured.min(), 2) == np.round(captured.max(), 2):
+        text = f"mass found by each chain: {captured.min():.0%}"
+    rhat = posterior.diagnostics.rhat
+    return f"{text}; R-hat {max(rhat.values()):.2f}" if rhat else text

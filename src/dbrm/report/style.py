@@ -1,0 +1,103 @@
+"""The house style of all pictures: colours, sizes, and how labels fit their room.
+
+Letters are 7 to 8 points, so that a picture drawn 3.3 inches wide (one column of a
+journal) is readable as it is.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbrm._typing import FloatArray
+from dbrm.report.wording import display, format_probability, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "BLUE",
+    "COLUMN",
+    "GREY",
+    "INK",
+    "LETTERS",
+    "ORANGE",
+    "PALE",
+    "SMALL",
+    "SOFT",
+    "count_shown",
+    "draw_bars",
+    "fit_text",
+    "letters",
+    "new_axes",
+    "tidy",
+]
+
+# Okabe and Ito's colours, told apart by colour-blind readers too.
+BLUE, ORANGE, GREY, PALE = "#0072B2", "#D55E00", "#999999", "#E8E8E8"
+# Of text, and of text of less weight.
+INK, SOFT = "#1A1A1A", "#555555"
+# Width of a journal's column in inches; sizes of letters in points.
+COLUMN, LETTERS, SMALL = 3.3, 8.0, 7.0
+# Mean width of a letter, as a share of its size.
+_LETTER = 0.52
+# Most bars, unless asked otherwise.
+_MOST = 12
+
+
+def new_axes(height: float, width: float = COLUMN) -> "Axes":
+    """Axes in a new figure of their own, not known to pyplot."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=200, layout="constrained").add_subplot()
+
+
+def tidy(
+    axes: "Axes",
+    *,
+    x: str = "",
+    y: str = "",
+    frame: Sequence[str] = ("left", "bottom"),
+    **options: Any,
+) -> None:
+    """Labels, ticks and frame as all pictures have them; names are text, never mathematics."""
+    axes.set_xlabel(x, fontsize=LETTERS, color=INK, parse_math=False, **options)
+    inches = axes.get_window_extent().height / axes.figure.dpi
+    axes.set_ylabel(shorten(y, letters(inches)), fontsize=LETTERS, color=INK, parse_math=False)
+    axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=INK, width=0.6, length=2.5)
+    axes.tick_params(which="minor", color=GREY, width=0.4, length=1.5)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in frame)
+        spine.set_linewidth(0.6)
+        spine.set_color(GREY)
+
+
+def fit_text(axes: "Axes", text: str, *, size: float = LETTERS, share: float = 1.0) -> str:
+    """Shorten a text to a share of the axes' width."""
+    inches = share * axes.get_window_extent().width / axes.figure.dpi
+    return shorten(text, letters(inches, size))
+
+
+def count_shown(probability: Any, top: int | None) -> int:
+    """How many to show: as many as asked, or those that matter."""
+    return top if top is not None else int(np.clip((probability > 1e-3).sum(), 3, _MOST))
+
+
+def letters(inches: float, size: float = LETTERS) -> int:
+    """Number of letters that fit into a width."""
+    return max(8, int(72.0 * inches / (_LETTER * size)))
+
+
+def draw_bars(axes: "Axes", labels: Sequence[str], values: FloatArray, *, strong: Any) -> None:
+    """Probabilities as bars, each with its label above and its value on the right."""
+    places = np.arange(len(labels))
+    axes.barh(places, 1.0, color=PALE, height=0.26)
+    colours = np.where(strong, BLUE, GREY).tolist()
+    axes.barh(places, values, color=colours, height=0.26)
+    for place, label, value, is_strong in zip(places.tolist(), labels, values, strong, strict=True):
+        style: dict[str, Any] = {"color": INK if is_strong else SOFT, "parse_math": False}
+        shown = fit_text(axes, display(label), share=1.1)
+        axes.text(0.0, place - 0.2, shown, va="bottom", fontsize=LETTERS, **style)
+        number = format_probability(value)
+        axes.text(1.02, place, number, va="center", fontsize=SMALL, **style)
+    axes.set(xlim=(0, 1), ylim=(max(len(labels), 1) - 0.6, -0.8), yticks=[])
