@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
-from dbrm.report.plots import BLUE
+from dbrm.report.style import BLUE
 
 __all__ = ["inline_svg", "page_style"]
 
