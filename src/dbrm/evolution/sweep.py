@@ -160,10 +160,12 @@ class _Ranking:
             ranked = self._rank(pool.columns(leaders), 3 * take)
             if not ranked or (round_ and ranked[0][0] <= 0.0):
                 break
-            fresh = pool.add([feature for _, feature in ranked], take)
-            if not fresh:
+            features = [feature for _, feature in ranked]
+            best = pool.add(features, 1, fresh_only=False)
+            if not best or best[0] in leaders:
                 break
-            leaders.append(fresh[0])
+            leaders.extend(best)
+            pool.add(features, take)
         return pool.best_subset(leaders)
 
     def _exchange(self, pool: "_Pool", leaders: list[int]) -> list[int]:

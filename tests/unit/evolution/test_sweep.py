@@ -71,6 +71,18 @@ def test_a_second_law_is_found_beside_the_first(rng, pose):
     assert "sin(x2*x3)" in {str(feature) for feature in pool}
 
 
+@pytest.mark.parametrize("seed", [10, 50])
+def test_a_strong_candidate_of_the_first_round_can_lead_later(pose, seed):
+    """Where the next best feature had been promising before, the search for leaders goes on."""
+    table = dbrm.datasets.simulate_logic(seed)
+    law = {"*".join(sorted(f"X{j}" for j in numbers)) for numbers in dbrm.datasets.LOGIC_LAW}
+    y = table.pop("Y").to_numpy()
+    names, values = tuple(table.columns), table.to_numpy(dtype=float)
+    options = {"penalty": 2 * np.log(1000), "max_complexity": 4, "max_model_size": 15}
+    problem = pose(values, y, names=names, transforms=[], **options)
+    assert {str(feature) for feature in sweep_features(problem, 4)[:8]} == law
+
+
 def test_the_pool_is_without_copies_and_within_limits(rng, pose):
     values, response = planted(rng)
     problem = pose(values, response, transforms=("troot", "tanh"), max_depth=2, max_complexity=3)
