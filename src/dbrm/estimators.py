@@ -62,6 +62,29 @@ class _SettingsEstimator(BaseEstimator):
         self._note_input(posterior.recipe)
         return posterior
 
+    def _found(self) -> dict[str, Posterior]:
+        """What a notebook shows after the fit: posteriors, each with its heading."""
+        if not hasattr(self, "posterior_"):
+            return {}
+        return {f"{type(self).__name__}: {self.posterior_.record.response}": self.posterior_}
+
+    @property
+    def _repr_html_(self) -> Any:
+        """scikit-learn's picture before the fit, what was found after it."""
+        usual = super()._repr_html_
+        return (lambda: self._found_html()) if self._found() else usual
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle and self._found():
+            bundle["text/html"] = self._found_html()
+        return bundle
+
+    def _found_html(self) -> str:
+        from dbrm.report import posterior_html
+
+        return "".join(posterior_html(found, heading) for heading, found in self._found().items())
+
     def _note_input(self, recipe: Recipe | FormulaRecipe) -> None:
         self.n_features_in_ = len(recipe.input_names)
         if recipe.named:
@@ -160,6 +183,13 @@ class DBRMClassifier(
             msg = f"There is one posterior per class ({len(self.classes_)}): see posteriors_."
             raise AttributeError(msg)
         return self.posteriors_[0]
+
+    def _found(self) -> dict[str, Posterior]:
+        if not hasattr(self, "classes_"):
+            return {}
+        classes = self.classes_[1:] if len(self.posteriors_) == 1 else self.classes_
+        headings = [f"DBRMClassifier: class {label}" for label in classes]
+        return dict(zip(headings, self.posteriors_, strict=True))
 
     def fit(self, X: TableLike, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Search for models of the classes."""

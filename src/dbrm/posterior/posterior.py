@@ -415,3 +415,8 @@ class Posterior:
     def __repr__(self) -> str:
         best = self.best_model
         return f"<Posterior: {len(self._merged.models)} models; best {best.formula}>"
+
+    def _repr_html_(self) -> str:
+        from dbrm.report import posterior_html
+
+        return posterior_html(self, f"Posterior of models for {self.record.response}")

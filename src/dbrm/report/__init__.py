@@ -1,5 +1,6 @@
 """Tables, plots and progress: everything a person looks at."""
 
+from dbrm.report.notebook import posterior_html
 from dbrm.report.page import write_page
 from dbrm.report.plots import Plots
 from dbrm.report.progress import counting_bar, progress_bar
@@ -12,6 +13,7 @@ __all__ = [
     "feature_table",
     "format_probability",
     "model_table",
+    "posterior_html",
     "progress_bar",
     "summarise",
     "write_page",

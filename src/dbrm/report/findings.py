@@ -131,9 +131,27 @@ def _fit(posterior: "Posterior") -> list[Finding]:
     status = posterior.best_model.fit.status
     if status == Status.OK:
         return []
-    level: Level = "care" if status == Status.PERFECT_FIT else "bad"
-    meaning = f"{status.meaning[:1].upper()}{status.meaning[1:]}."
-    return [Finding(level, "The best model is a special case", meaning)]
+    known = _SPECIAL.get(status)
+    if known is None:
+        text = f"{status.meaning[:1].upper()}{status.meaning[1:]}. Do not rely on its coefficients."
+        return [Finding("bad", "The best model could not be fitted well", text)]
+    return [known]
+
+
+_SPECIAL = {
+    Status.PERFECT_FIT: Finding(
+        "care",
+        "The best model leaves no error at all",
+        "Was the response computed from these columns? All perfect fits count as equally good, "
+        "and the simplest is preferred.",
+    ),
+    Status.SEPARATED: Finding(
+        "care",
+        "The best model makes no mistake in these rows",
+        "Its coefficients could then be arbitrarily large; a correction keeps them finite. "
+        "Read their size with care.",
+    ),
+}
 
 
 def _kept(posterior: "Posterior") -> list[Finding]:

@@ -66,7 +66,13 @@ def test_enumeration_misses_nothing(vague):
 def test_a_perfect_fit_is_told(rng):
     x = rng.normal(size=(30, 2))
     posterior = dbrm.enumerate_models(x, 2.0 * x[:, 0])
-    assert "The best model is a special case" in titles(posterior, "care")
+    assert "The best model leaves no error at all" in titles(posterior, "care")
+
+
+def test_separated_classes_are_told(rng):
+    x = rng.normal(size=(30, 1))
+    posterior = dbrm.enumerate_models(x, (x[:, 0] > 0).astype(float), family="binomial")
+    assert "The best model makes no mistake in these rows" in titles(posterior, "care")
 
 
 def test_models_left_out_are_told(kepler, monkeypatch):
