@@ -38,6 +38,7 @@ def fit(
     out: Annotated[
         Path | None, typer.Option(help="Save the posterior, for show and predict.")
     ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the findings as an HTML page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Search for readable models of one column of a table."""
@@ -68,6 +69,8 @@ def fit(
         )
         if out is not None:
             posterior.save(out)
+        if report is not None:
+            posterior.report(report)
     print_posterior(posterior, as_json=as_json)
 
 

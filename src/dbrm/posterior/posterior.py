@@ -384,6 +384,7 @@ class Posterior:
         y: Any = None,
         *,
         title: str | None = None,
+        **extras: Any,
     ) -> None:
         """Write the findings as one HTML page that needs no network and can be mailed.
 
@@ -391,14 +392,17 @@ class Posterior:
         ----------
         path
             The file, such as ``"run.html"``.
-        X, y
-            Rows to draw predictions against.
+        X, y, **extras
+            Rows to draw predictions against, with their ``offset``, ``trials``, ``exposure``.
+            Without them the training rows; a posterior from a file has none, and the pictures
+            of rows are then left out.
         title
             The question that the page answers; made from the name of the response if omitted.
         """
         from dbrm.report import write_page
 
-        write_page(self, path, None if X is None else (X, y), title)
+        known = X is not None or self._source.training() is not None
+        write_page(self, path, self.rows(X, y, **extras) if known else None, title)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write everything to one file of arrays and JSON with a checksum; no code, no pickle.

@@ -20,6 +20,7 @@ from dbrm.report.wording import format_probability, format_share, listed
 
 if TYPE_CHECKING:
     from dbrm.posterior import FittedModel, Posterior
+    from dbrm.posterior.rows import Rows
 
 __all__ = ["render_page", "write_page"]
 
@@ -41,16 +42,14 @@ _BIBTEX = """@misc{hubin2018deep,
 def write_page(
     posterior: "Posterior",
     path: str | os.PathLike[str],
-    rows: tuple[Any, Any] | None,
+    rows: "Rows | None",
     title: str | None,
 ) -> None:
     """Write the page to a file."""
     Path(path).write_text(render_page(posterior, rows, title), encoding="utf-8")
 
 
-def render_page(
-    posterior: "Posterior", rows: tuple[Any, Any] | None, title: str | None = None
-) -> str:
+def render_page(posterior: "Posterior", rows: "Rows | None", title: str | None = None) -> str:
     """The page as text.
 
     Parameters
@@ -221,6 +220,7 @@ def _models(posterior: "Posterior") -> dict[str, Any]:
                 "ratio": float(min(ratio, 1e300)),
                 "odds": "—" if rank == 0 else _times(ratio),
                 "log_evidence": float(row.log_evidence),
+                "evidence": f"{row.log_evidence:.2f}".replace("-", "−"),
             }
         )
     caption = f"The {len(rows)} most probable of {len(posterior.models):,} models kept."

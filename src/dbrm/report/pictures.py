@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from io import StringIO
 from typing import Any
 
@@ -11,6 +12,9 @@ from dbrm.report.style import BLUE
 __all__ = ["inline_svg", "page_style"]
 
 _GREY = re.compile(r"#([0-9a-fA-F]{2})\1\1\b")
+# Places of lines and letters: a hundredth of a point is finer than any screen.
+_PLACES = re.compile(r'\b(?:d|x|y|transform)="[^"]*"')
+_DIGITS = re.compile(r"(\.\d\d)\d+")
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -36,8 +40,6 @@ def inline_svg(draw: Callable[[], Any], name: str, alt: str) -> str:
     alt
         What the picture shows, for readers who do not see it.
     """
-    from html import escape
-
     buffer = StringIO()
     with page_style():
         drawn = draw()
@@ -46,6 +48,7 @@ def inline_svg(draw: Callable[[], Any], name: str, alt: str) -> str:
         figure.savefig(buffer, format="svg", metadata=metadata, bbox_inches="tight")
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
+    text = _PLACES.sub(lambda place: _DIGITS.sub(r"\1", place[0]), text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\1{name}-", text)
     text = re.sub(

@@ -68,9 +68,11 @@ def test_other_formats_give_the_same(folder, name):
 
 def test_fit_prints_a_summary(folder):
     options = ["--family", "poisson", "--penalty", "2.5", "--time-budget", "1m"]
+    options += ["--report", folder / "counts.html"]
     result = run("fit", folder / "data.csv", "--response", "n", "--ignore", "id", *EFFORT, *options)
     assert result.exit_code == 0, result.output
     assert "Best model (probability" in result.output
+    assert "Which formula explains n?" in (folder / "counts.html").read_text("utf-8")
 
 
 def test_show(folder):

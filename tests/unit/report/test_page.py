@@ -44,8 +44,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page(kepler, planets):
-    return render_page(kepler, planets)
+def page(kepler):
+    return render_page(kepler, kepler.rows())
 
 
 def test_the_page_is_well_formed(page):
@@ -88,7 +88,7 @@ def test_the_page_tells_what_the_posterior_says(page, kepler):
     assert re.findall("<[a-z/]", text) == []
 
 
-def test_doubts_are_said_before_the_formula(kepler, planets, with_diagnostics):
+def test_doubts_are_said_before_the_formula(kepler, with_diagnostics):
     doubtful = Page(render_page(with_diagnostics(kepler, disagreements=[0]), None)).text
     assert 0 < doubtful.index("The chains disagree") < doubtful.index("The most probable formula")
     calm = Page(render_page(kepler, None)).text
@@ -106,8 +106,8 @@ def test_names_are_text_never_markup(vague, tmp_path):
     assert "i" not in {tag for tag, name, _ in parsed.attributes if name == "id"}
 
 
-def test_the_same_posterior_gives_the_same_page(kepler, planets, page):
-    assert render_page(kepler, planets) == page
+def test_the_same_posterior_gives_the_same_page(kepler, page):
+    assert render_page(kepler, kepler.rows()) == page
 
 
 def test_the_title_can_be_given(kepler, tmp_path):
