@@ -264,7 +264,7 @@ def _progress_bar(chosen: Settings) -> Iterator[Progress | None]:
         return
     from dbrm.report import progress_bar
 
-    with progress_bar(chosen.n_chains, chosen.n_populations) as update:
+    with progress_bar(chosen.n_chains, chosen.n_populations, chosen.time_budget) as update:
         yield update
 
 

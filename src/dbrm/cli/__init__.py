@@ -1,4 +1,4 @@
-"""The command line: ``dbrm demo``."""
+"""The command line: the program ``dbrm``."""
 
 from dbrm.cli.main import main
 

@@ -14,7 +14,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv or .parquet.")],
+    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .arrow or .feather.")],
     response: Annotated[str, typer.Option(help="Column to explain.")],
     family: Annotated[
         str, typer.Option(help="gaussian, binomial, poisson, gamma or negative_binomial.")
@@ -24,7 +24,18 @@ def fit(
     ] = None,
     ignore: Annotated[str | None, typer.Option(help="Columns to leave out: 'id,name'.")] = None,
     offset: Annotated[str | None, typer.Option(help="Column of the known part.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="Column of times or areas.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
+    link: Annotated[
+        str | None, typer.Option(help="identity, logit, probit, cloglog, log or inverse.")
+    ] = None,
+    prior: Annotated[str | None, typer.Option(help="Prior of the coefficients.")] = None,
     penalty: Annotated[str | None, typer.Option(help="aic, bic, or nats per complexity.")] = None,
+    preset: Annotated[str | None, typer.Option(help="paper_text or paper_code.")] = None,
+    algorithm: Annotated[
+        str, typer.Option(help="gmjmcmc, rgmjmcmc, pool-gibbs, mjmcmc or enumerate.")
+    ] = "gmjmcmc",
     n_chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4,
     n_populations: Annotated[int, typer.Option(min=1, help="Populations of each chain.")] = 60,
     time_budget: Annotated[
@@ -49,14 +60,27 @@ def fit(
     with told_to_the_user():
         columns = read_columns(data)
         y = _take(columns, response)
-        known = None if offset is None else _take(columns, offset)
+        rows = {
+            argument: _take(columns, name)
+            for argument, name in (
+                ("offset", offset),
+                ("trials", trials),
+                ("exposure", exposure),
+                ("sample_weight", weights),
+            )
+            if name is not None
+        }
         for name in _listed(ignore):
             _take(columns, name)
         posterior = search(
             columns,
             y,
-            offset=known,
+            **rows,
             family=family,
+            link=link,
+            prior=prior,
+            preset=preset,
+            algorithm=algorithm,
             transforms=_listed(transforms) or None,
             penalty=_penalty(penalty),
             n_chains=n_chains,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dbrm import __version__
+from dbrm.cli.data import data
 from dbrm.cli.demo import demo
 from dbrm.cli.fit import fit
 from dbrm.cli.predict import predict
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 for command in (fit, show, predict, report, demo):
     app.command()(command)
+app.add_typer(data)
 
 
 def main() -> None:

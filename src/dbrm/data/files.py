@@ -1,6 +1,7 @@
-"""Tables in files: CSV, tab-separated and Parquet, through whichever library is installed."""
+"""Tables in files: CSV, tab-separated, Parquet and Arrow, by whichever library is installed."""
 
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,27 @@ from dbrm.errors import InvalidFileError
 
 __all__ = ["read_columns"]
 
-_SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
+_TEXT = (".csv", ".txt", ".tsv", ".tab")
+_ARROW = (".arrow", ".feather", ".ipc")
+_KNOWN = (*_TEXT, ".parquet", *_ARROW)
 
 
 def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a table from a file, as a mapping from name to column."""
+    """Read a table from a file, as a mapping from name to column.
+
+    The separator of text is the one of comma, semicolon and tab that its first line has
+    most of. Text may be compressed (``.csv.gz``).
+    """
     suffix = Path(path).suffix.lower()
-    if suffix not in (*_SEPARATORS, ".parquet"):
-        known = ", ".join((*_SEPARATORS, ".parquet"))
-        msg = f"{path}: tables are read from files that end in {known}."
+    if suffix == ".gz" and Path(Path(path).stem).suffix.lower() in _TEXT:
+        suffix = Path(Path(path).stem).suffix.lower()
+    if suffix not in _KNOWN:
+        msg = f"{path}: tables are read from files that end in {', '.join(_KNOWN)}."
         raise InvalidFileError(msg)
     try:
         frame = _read(str(path), suffix)
+    except InvalidFileError:
+        raise
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror or error}."
         raise InvalidFileError(msg) from error
@@ -36,10 +46,46 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(path: str, suffix: str) -> Any:
-    if suffix != ".parquet":
-        return nw.read_csv(path, backend="pandas", separator=_SEPARATORS[suffix])
+    if suffix in _TEXT:
+        return nw.read_csv(path, backend="pandas", separator=_separator(path))
     for backend in ("pyarrow", "polars"):
         if find_spec(backend) is not None:
-            return nw.read_parquet(path, backend=backend)
-    msg = f"{path} is a Parquet file: install pyarrow or polars to read it."
+            if suffix == ".parquet":
+                return nw.read_parquet(path, backend=backend)
+            return _read_with_pyarrow(path) if backend == "pyarrow" else _read_with_polars(path)
+    kind = "a Parquet" if suffix == ".parquet" else "an Arrow"
+    msg = f"{path} is {kind} file: install pyarrow or polars to read it."
     raise InvalidFileError(msg)
+
+
+def _separator(path: str) -> str:
+    import gzip
+
+    with (
+        gzip.open(path, "rt", errors="replace")
+        if path.endswith(".gz")
+        else open(path, errors="replace") as file
+    ):
+        first = re.sub(r'"[^"]*"', "", file.readline())
+    return max(",;\t", key=first.count)
+
+
+def _read_with_pyarrow(path: str) -> Any:
+    """Arrow's file format (also called Feather), or its stream format."""
+    import pyarrow as pa
+
+    with pa.OSFile(path) as source:
+        try:
+            return pa.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pa.ipc.open_stream(source).read_all()
+
+
+def _read_with_polars(path: str) -> Any:
+    import polars as pl
+
+    try:
+        return pl.read_ipc(path, memory_map=False)
+    except pl.exceptions.ComputeError:
+        return pl.read_ipc_stream(path)

@@ -1,5 +1,6 @@
 """The data of the paper's examples, and simulated data with a known law."""
 
+from dbrm.datasets.catalogue import CATALOGUE, DataSet
 from dbrm.datasets.fetch import DataUnavailableError
 from dbrm.datasets.paper import (
     Split,
@@ -12,7 +13,9 @@ from dbrm.datasets.paper import (
 from dbrm.datasets.simulated import LOGIC_LAW, simulate_logic, simulate_planets
 
 __all__ = [
+    "CATALOGUE",
     "LOGIC_LAW",
+    "DataSet",
     "DataUnavailableError",
     "Split",
     "load_arabidopsis",

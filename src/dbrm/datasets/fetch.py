@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from dbrm.errors import DBRMError
 
-__all__ = ["DataUnavailableError", "locate"]
+__all__ = ["DataUnavailableError", "find_local", "locate"]
 
 REPOSITORY = "aliaksah/EMJMCMC2016"
 COMMIT = "3954d55fc45296297ee561e0f97f85eb5048c39e"
@@ -64,6 +64,25 @@ def locate(name: str) -> Path:
     return _download(name) if folder is None else _find(Path(folder), name)
 
 
+def find_local(name: str) -> Path | None:
+    """Return where a raw file is on this machine, or nothing; never downloads."""
+    folder = os.environ.get(VARIABLE)
+    if folder is not None:
+        path = Path(folder, name)
+    else:
+        try:
+            path = _cache() / name
+        except ImportError:
+            return None
+    return path if path.is_file() else None
+
+
+def _cache() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("dbrm"), COMMIT[:8])
+
+
 def _find(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.is_file():
@@ -92,11 +111,10 @@ def _download(name: str) -> Path:
     except ImportError as error:
         msg = f"Downloading {name!r} needs pooch: pip install 'dbrm[data]'. {advice}"
         raise DataUnavailableError(msg) from error
-    cache = Path(pooch.os_cache("dbrm"), COMMIT[:8])
     logger, level = pooch.get_logger(), pooch.get_logger().level
     logger.setLevel("WARNING")
     try:
-        return Path(pooch.retrieve(url, f"sha256:{SHA256[name]}", fname=name, path=cache))
+        return Path(pooch.retrieve(url, f"sha256:{SHA256[name]}", fname=name, path=_cache()))
     except (OSError, ValueError) as error:
         msg = f"{name!r} could not be downloaded from {url} ({error}). Is there a network? {advice}"
         raise DataUnavailableError(msg) from error

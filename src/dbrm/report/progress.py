@@ -2,9 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from math import inf
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from dbrm.chains import Progress as Update
 from dbrm.evolution import Glimpse
@@ -12,28 +23,97 @@ from dbrm.report.wording import shorten
 
 __all__ = ["counting_bar", "progress_bar"]
 
+_BEST = "best so far: "
+
 
 @contextmanager
-def progress_bar(n_chains: int, n_populations: int) -> Iterator[Update]:
-    """Show one bar for all chains; yields the function that moves it."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("populations", total=n_chains * n_populations, note="")
-        seen = [0] * n_chains
+def progress_bar(
+    n_chains: int,
+    n_populations: int,
+    time_budget: float | None = None,
+    console: Console | None = None,
+) -> Iterator[Update]:
+    """Show how far all chains are and what they have found; yields the function that moves it.
 
-        def update(chain: int, glimpse: Glimpse | None) -> None:
-            seen[chain] = n_populations if glimpse is None else glimpse.population
-            if glimpse is not None:
-                bar.update(task, note=shorten(glimpse.best_model, 60))
-            bar.update(task, completed=sum(seen))
+    Parameters
+    ----------
+    time_budget
+        Seconds after which the run ends at the latest: the time left is never more.
+    console
+        Where to show it; on standard error unless given.
+    """
+    with _Board(n_chains, n_populations, time_budget, console or Console(stderr=True)) as board:
+        yield board.update_chain
 
-        yield update
+
+class _Board(Progress):
+    """A line with a bar, and below it the best formula so far."""
+
+    def __init__(
+        self, n_chains: int, n_populations: int, time_budget: float | None, console: Console
+    ) -> None:
+        self._done = [0] * n_chains
+        self._evaluated = [0] * n_chains
+        self._ended = [False] * n_chains
+        self._best, self._formula = -inf, ""
+        self._each = n_populations
+        columns = (
+            TextColumn("{task.fields[chains]}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} populations"),
+            TextColumn("{task.fields[models]:,} models"),
+            _TimeLeft(time_budget),
+        )
+        super().__init__(*columns, console=console, transient=True)
+        total = n_chains * n_populations
+        self._task = self.add_task("", total=total, chains=self._count_chains(), models=0)
+
+    def update_chain(self, chain: int, glimpse: Glimpse | None) -> None:
+        """Take in what one chain reports; nothing means that it has ended."""
+        if glimpse is None:
+            self._done[chain], self._ended[chain] = self._each, True
+        else:
+            share = glimpse.population / max(glimpse.n_populations, 1)
+            self._done[chain] = round(self._each * min(share, 1.0))
+            self._evaluated[chain] = glimpse.n_evaluated
+            if glimpse.best_log_posterior > self._best:
+                self._best, self._formula = glimpse.best_log_posterior, glimpse.best_model
+        self.update(
+            self._task,
+            completed=sum(self._done),
+            models=sum(self._evaluated),
+            chains=self._count_chains(),
+        )
+
+    def _count_chains(self) -> str:
+        total = len(self._ended)
+        return "1 chain" if total == 1 else f"{sum(self._ended)}/{total} chains done"
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        if self._formula:
+            room = max(20, self.console.width - len(_BEST) - 1)
+            yield Text(_BEST, style="dim").append(shorten(self._formula, room), style="default")
+
+
+class _TimeLeft(ProgressColumn):
+    """Time left, by the pace so far and by the budget, whichever ends first."""
+
+    max_refresh = 0.5
+
+    def __init__(self, time_budget: float | None) -> None:
+        super().__init__()
+        self._budget = inf if time_budget is None else time_budget
+
+    def render(self, task: Task) -> Text:
+        elapsed = task.elapsed or 0.0
+        by_pace = inf
+        if task.total and task.completed:
+            by_pace = elapsed * (task.total / task.completed - 1.0)
+        left = min(by_pace, self._budget - elapsed)
+        if left == inf:
+            return Text("")
+        return Text(f"{timedelta(seconds=max(0, round(left)))} left", style="cyan")
 
 
 @contextmanager

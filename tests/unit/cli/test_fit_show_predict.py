@@ -6,6 +6,7 @@ from io import StringIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -29,7 +30,13 @@ def folder(tmp_path_factory):
     frame["n"] = draw.poisson(np.exp(0.5 * frame["a"]))
     frame.to_csv(folder / "data.csv", index=False)
     frame.to_csv(folder / "data.tsv", index=False, sep="\t")
+    frame.to_csv(folder / "semicolons.csv", index=False, sep=";")
+    frame.to_csv(folder / "data.csv.gz", index=False)
     frame.to_parquet(folder / "data.parquet")
+    frame.to_feather(folder / "data.feather")
+    arrow = pa.Table.from_pandas(frame)
+    with pa.ipc.new_stream(str(folder / "stream.arrow"), arrow.schema) as stream:
+        stream.write_table(arrow)
     result = run(
         *("fit", folder / "data.csv", "--response", "y", "--ignore", "id, n"),
         *(*EFFORT, "--out", folder / "run.dbrm", "--json"),
@@ -56,7 +63,10 @@ def test_fit_finds_what_the_function_finds(folder):
     assert facts["seed"] == 1
 
 
-@pytest.mark.parametrize("name", ["data.tsv", "data.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    ["data.tsv", "semicolons.csv", "data.csv.gz", "data.parquet", "data.feather", "stream.arrow"],
+)
 def test_other_formats_give_the_same(folder, name):
     command = ["fit", folder / name, "--response", "y", "--ignore", "id,n", *EFFORT, "--json"]
     facts, expected = (
@@ -73,6 +83,33 @@ def test_fit_prints_a_summary(folder):
     assert result.exit_code == 0, result.output
     assert "Best model (probability" in result.output
     assert "Which formula explains n?" in (folder / "counts.html").read_text("utf-8")
+
+
+def test_columns_that_belong_to_rows(folder, tmp_path):
+    """Trials, exposure and weights are taken out of the table and reach the fit."""
+    draw = np.random.default_rng(5)
+    frame = pd.DataFrame({"x": draw.normal(size=60), "t": draw.integers(1, 9, size=60)})
+    frame["w"] = 1 + draw.integers(0, 2, size=60)
+    frame["k"] = draw.binomial(frame["t"], 1 / (1 + np.exp(-frame["x"])))
+    frame.to_csv(tmp_path / "k.csv", index=False)
+    effort = {"n_chains": 1, "n_populations": 2, "random_state": 1, "transforms": ["tanh", "sin"]}
+    saved = tmp_path / "k.dbrm"
+    for family, option, argument in (
+        ("binomial", "--trials", "trials"),
+        ("poisson", "--exposure", "exposure"),
+    ):
+        result = run(
+            *("fit", tmp_path / "k.csv", "--response", "k", "--family", family, option, "t"),
+            *("--weights", "w", *EFFORT, "--out", saved, "--json"),
+        )
+        assert result.exit_code == 0, result.output
+        rows = {argument: frame["t"], "sample_weight": frame["w"]}
+        expected = dbrm.fit(frame[["x"]], frame["k"], family=family, **rows, **effort)
+        formula = json.loads(result.stdout)["best_model"]["formula"].replace("[k]", "[y]")
+        assert formula == expected.best_model.formula.replace("[k]", "[y]")
+        result = run("predict", saved, tmp_path / "k.csv", option, "t", "--json")
+        means = [row["mean"] for row in json.loads(result.stdout)]
+        assert means == expected.predict(frame, **{argument: frame["t"]}).tolist()
 
 
 def test_show(folder):
@@ -121,6 +158,19 @@ def test_predict_writes_a_file(folder, tmp_path):
         (["fit", "run.dbrm", "--response", "y"], 1, "files that end in .csv"),
         (["fit", "broken.parquet", "--response", "y"], 1, "does not hold a table"),
         (["fit", "empty.csv", "--response", "y"], 1, "does not hold a table"),
+        (["fit", "broken.arrow", "--response", "y"], 1, "does not hold a table"),
+        (["fit", "broken.csv.gz", "--response", "y"], 1, "broken.csv.gz"),
+        (["fit", "data.csv", "--response", "y", "--exposure", "zz"], 2, "no column 'zz'"),
+        (["fit", "data.csv", "--response", "y", "--link", "square"], 1, "square"),
+        (["fit", "data.csv", "--response", "y", "--prior", "vague"], 1, "vague"),
+        (["fit", "data.csv", "--response", "y", "--preset", "mine"], 1, "preset must be one of"),
+        (["fit", "data.csv", "--response", "y", "--algorithm", "luck"], 1, "algorithm must be"),
+        (["fit", "data.csv", "--response", "y", "--missing", "drop"], 1, "missing must be one of"),
+        (["fit", "data.csv", "--response", "y", "--penalty", "dic"], 1, "dic"),
+        (["fit", "text.csv", "--response", "y"], 1, "y"),
+        (["fit", "gaps.csv", "--response", "y"], 1, "missing"),
+        (["fit", "data.csv", "--response", "y", "--out", "no/folder/x.dbrm"], 1, "No such file"),
+        (["show", "run.dbrm", "--top", "0"], 2, "--top"),
         (["show", "data.csv"], 1, "is not a file written by"),
         (["show", "nothing.dbrm"], 1, "cannot be read"),
         (["predict", "run.dbrm", "other.csv"], 1, "lacks columns of the training data"),
@@ -137,7 +187,11 @@ def test_predict_writes_a_file(folder, tmp_path):
 def test_mistakes_are_told_in_a_line(folder, monkeypatch, arguments, code, message):
     monkeypatch.chdir(folder)
     (folder / "broken.parquet").write_bytes(b"PAR1 but no more")
+    (folder / "broken.arrow").write_bytes(b"ARROW1 but no more")
+    (folder / "broken.csv.gz").write_bytes(b"not compressed")
     (folder / "empty.csv").write_bytes(b"")
+    (folder / "text.csv").write_text("x,y\n1,a\n2,b\n3,c\n")
+    (folder / "gaps.csv").write_text("x,y\n1,1\n,2\n3,3\n4,4\n")
     (folder / "other.csv").write_text("c\n1\n2\n")
     result = run(*arguments)
     assert result.exit_code == code, result.output
