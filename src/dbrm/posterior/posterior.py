@@ -329,7 +329,7 @@ class Posterior:
 
     @cached_property
     def effects(self) -> Effects:
-        """Effects of covariates: ``posterior.effects.partial_dependence("x")``."""
+        """What covariates do, as in ``posterior.effects.partial_dependence("x")``."""
         recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
         return Effects(self._averaged, self.recipe, recipe, self._source.table)
 
