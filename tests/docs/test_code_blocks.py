@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+FOLDERS = ("tutorials", "how-to")
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "how-sure.md",
+    *(page for name in FOLDERS for page in sorted((ROOT / "docs" / name).glob("*.md"))),
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
