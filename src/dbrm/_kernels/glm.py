@@ -42,12 +42,11 @@ __all__ = [
     "evaluate_normal",
     "evaluate_plain",
     "evaluate_wald",
-    "fit_firth",
+    "fit_chosen",
     "fit_from",
     "independent",
-    "scale_of",
     "set_penalty",
-    "shape_at",
+    "solve_one",
 ]
 
 # The values of `dbrm.status.Status`, which kernels must not import.
@@ -156,6 +155,39 @@ def fit_from(problem, k, value, shape, near):
         if abs(np.log(shape / previous)) < 1e-8:
             break
     return value, shape, status
+
+
+@nb.njit(cache=True, nogil=True)
+def fit_chosen(problem, k):
+    """Fit the chosen columns under the penalties in the work space, from the common starts.
+
+    Returns the log likelihood's moving part, the shape and a status.
+    """
+    shape = problem.start.shape
+    if problem.plain:
+        value, status = plain_scoring(problem, k)
+        return value, shape_at(problem, value, shape), status
+    value = begin(problem, k, shape, scale_of(problem, shape))
+    return fit_from(problem, k, value, shape, AT_MAXIMUM)
+
+
+@nb.njit(cache=True, nogil=True)
+def solve_one(problem, mask, precision, with_firth):
+    """Maximise one mask; the work space keeps coefficients, predictor and expected information.
+
+    Returns the number of coefficients, log likelihood, shape and status. With Firth's
+    coefficients, where asked for and the model is separated.
+    """
+    rows, work = problem.rows, problem.work
+    k = choose(problem, mask)
+    set_penalty(problem, k, precision)
+    value, shape, status = fit_chosen(problem, k)
+    likelihood = log_likelihood(rows.family, rows.constants, value, shape)
+    if with_firth and status == SEPARATED:
+        fit_firth(problem, k, shape)
+    linearise_at(rows, shape, work.eta, work)
+    expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
+    return k, likelihood, shape, status
 
 
 @nb.njit(cache=True, nogil=True)

@@ -10,30 +10,25 @@ import numpy as np
 from dbrm._kernels.glm import (
     NORMAL,
     NORMAL_LOG_GAMMA,
-    choose,
     evaluate_glm,
     evaluate_many_glm,
-    fit_firth,
-    set_penalty,
+    solve_one,
 )
-from dbrm._kernels.glm_dispersion import Constants, log_likelihood
+from dbrm._kernels.glm_dispersion import Constants
 from dbrm._kernels.glm_newton import (
     GlmContext,
     GlmProblem,
     GlmRows,
     GlmStart,
-    linearise_at,
     new_work,
 )
 from dbrm._kernels.glm_pointers import evaluation_pointer, gram_pointer, linearise_pointer
-from dbrm._kernels.glm_rows import expect
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, Kernel
 from dbrm.evidence.design import Design
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.glm_prior import GlmPrior
 from dbrm.evidence.glm_starts import (
-    fit_chosen,
     full_start,
     null_start,
     plain_start,
@@ -108,29 +103,22 @@ class GlmPopulation(AbstractGlmPopulation):
         return Kernel(evaluate_glm, self.context)
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        problem = self.problem
-        rows, work = problem.rows, problem.work
-        k = choose(problem, mask)
-        set_penalty(problem, k, typical_precision(problem))
-        value, shape, status = fit_chosen(problem, k)
-        status = Status(int(status))
-        likelihood = float(log_likelihood(rows.family, rows.constants, value, shape))
-        if status is Status.SEPARATED and firth:
-            fit_firth(problem, k, shape)
-        linearise_at(rows, shape, work.eta, work)
-        expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
+        problem, work = self.problem, self.problem.work
+        k, likelihood, shape, status = solve_one(
+            problem, np.array(mask, dtype=np.bool_), typical_precision(problem), firth
+        )
         chosen = work.chosen[:k]
         information = self.design.gram(work.weight)[np.ix_(chosen, chosen)]
-        if rows.family in (0, 3):
+        if problem.rows.family in (0, 3):
             information = information * shape
         information = information + np.diag(work.penalty[:k])
         return Solution(
-            likelihood,
+            float(likelihood),
             1.0 / float(shape),
             work.beta[:k].copy(),
             np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64),
             work.eta[: self.design.n_live].copy(),
-            status,
+            Status(int(status)),
         )
 
 

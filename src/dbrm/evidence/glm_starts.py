@@ -6,44 +6,27 @@ from dbrm._kernels.glm import (
     NORMAL_LOG_GAMMA,
     TABLE,
     choose,
+    fit_chosen,
     fit_from,
     independent,
-    scale_of,
     set_penalty,
-    shape_at,
 )
 from dbrm._kernels.glm_linalg import cross_products
 from dbrm._kernels.glm_newton import (
     AT_MAXIMUM,
     GlmProblem,
     GlmStart,
-    begin,
     linearise_at,
-    plain_scoring,
 )
 from dbrm._typing import FloatArray
 from dbrm.evidence.design import Design, independent_columns
 from dbrm.evidence.links import Link
 from dbrm.status import Status
 
-__all__ = ["fit_chosen", "full_start", "null_start", "plain_start", "typical_precision"]
+__all__ = ["full_start", "null_start", "plain_start", "typical_precision"]
 
 # Precision of the standardised slopes in the full model, which may be separated.
 _RIDGE = 0.1
-
-
-def fit_chosen(problem: GlmProblem, k: int) -> tuple[float, float, int]:
-    """Fit the chosen columns under the penalties in the work space, from the common starts.
-
-    Returns the log likelihood's moving part, the shape and a status.
-    """
-    shape = problem.start.shape
-    if problem.plain:
-        value, status = plain_scoring(problem, k)
-        return value, shape_at(problem, value, shape), status
-    value = begin(problem, k, shape, scale_of(problem, shape))
-    value, shape, status = fit_from(problem, k, value, shape, AT_MAXIMUM)
-    return value, shape, status
 
 
 def typical_precision(problem: GlmProblem) -> float:
