@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
-from dbrm._typing import Column, FloatArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm.posterior.quantiles import find_quantiles
 
 __all__ = ["StudentMixture"]
-
-_HALVINGS = 60
 
 
 @final
@@ -45,27 +44,17 @@ class StudentMixture:
         between = _average(self.weights, (self.locations - self.mean()) ** 2)
         return np.sqrt(within + between)
 
-    def cdf(self, value: Column) -> Column:
+    def cdf(self, value: Column, rows: IntArray | slice = slice(None)) -> Column:
         """Probability of each row's response being at most its `value`."""
-        standard = (value - self.locations) / self.scales
-        return _average(self.weights, _student_cdf(self.degrees_of_freedom, standard))
+        standard = (value - self.locations[:, rows]) / self.scales[:, rows]
+        return _average(self.weights[:, rows], _student_cdf(self.degrees_of_freedom, standard))
 
     def quantile(self, level: float | Column) -> Column:
-        """Quantile of each row by bisection between the extreme quantiles of its models.
-
-        The level may differ between rows.
-        """
-        inner = self.locations + self.scales * _student_quantile(self.degrees_of_freedom, level)
-        present = self.weights > 0
-        low = np.min(inner, axis=0, initial=np.inf, where=present)
-        high = np.max(inner, axis=0, initial=-np.inf, where=present)
-        # A row where no model is defined has no quantile.
-        low, high = (np.where(present.any(axis=0), limit, np.nan) for limit in (low, high))
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            below = self.cdf(middle) < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return 0.5 * (low + high)
+        """Quantile of each row; the level may differ between rows."""
+        centre = self.mean()
+        within = _average(self.weights, self.scales**2)
+        between = _average(self.weights, (self.locations - centre) ** 2)
+        return find_quantiles(self.cdf, level, centre, np.sqrt(within + between))
 
     def sample(self, rng: np.random.Generator, draws: int) -> Matrix:
         """Draws by rows: a model first, then its t distribution."""
@@ -95,7 +84,3 @@ def _average(weights: Matrix, values: Matrix) -> Column:
 def _student_cdf(df: FloatArray, standard: Matrix) -> Matrix:
     # For many degrees of freedom the t is the normal; stdtr accepts 1e12 but not inf.
     return np.asarray(stdtr(np.minimum(df, 1e12)[:, None], standard))
-
-
-def _student_quantile(df: FloatArray, level: float | Column) -> Matrix:
-    return np.asarray(stdtrit(np.minimum(df, 1e12)[:, None], level))

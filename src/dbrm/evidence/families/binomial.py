@@ -65,7 +65,11 @@ class Binomial(CompiledFamily):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> FloatArray:
-        return np.asarray(scipy.stats.binom.cdf(y, 1 if trials is None else trials, mean))
+        n = 1.0 if trials is None else trials
+        whole = np.clip(np.floor(y), -1.0, n)
+        inner = np.clip(whole, 0.0, np.maximum(n - 1.0, 0.0))
+        chance = scipy.special.betaincc(inner + 1.0, np.maximum(n - inner, 1.0), mean)
+        return np.asarray(np.where(whole < 0, 0.0, np.where(whole >= n, 1.0, chance)))
 
     def quantile(
         self,

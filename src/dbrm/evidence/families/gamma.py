@@ -77,7 +77,9 @@ class Gamma(CompiledFamily):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> FloatArray:
-        return np.asarray(scipy.stats.gamma.cdf(y, 1.0 / dispersion, scale=mean * dispersion))
+        return np.asarray(
+            scipy.special.gammainc(1.0 / dispersion, np.maximum(y, 0.0) / (mean * dispersion))
+        )
 
     def quantile(
         self,

@@ -89,9 +89,10 @@ class NegativeBinomial(CompiledFamily):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> FloatArray:
-        return np.asarray(
-            scipy.stats.nbinom.cdf(y, 1.0 / dispersion, 1.0 / (1.0 + dispersion * mean))
-        )
+        success = 1.0 / (1.0 + dispersion * np.asarray(mean))
+        shape, whole = 1.0 / dispersion, np.floor(y)
+        chance = scipy.special.betainc(shape, np.maximum(whole, 0.0) + 1.0, success)
+        return np.asarray(np.where(whole < 0, 0.0, chance))
 
     def quantile(
         self,

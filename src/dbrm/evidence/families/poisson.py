@@ -53,7 +53,7 @@ class Poisson(CompiledFamily):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> FloatArray:
-        return np.asarray(scipy.stats.poisson.cdf(y, mean))
+        return np.asarray(scipy.special.gammaincc(np.maximum(np.floor(y) + 1.0, 0.0), mean))
 
     def quantile(
         self,

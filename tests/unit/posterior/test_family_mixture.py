@@ -1,0 +1,126 @@
+"""Tests of `dbrm.posterior.family_mixture` against brute-force integrals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dbrm.evidence import find_family, find_link
+from dbrm.posterior.family_mixture import FamilyMixture
+from dbrm.posterior.mixture import StudentMixture
+
+FAMILIES = ["gaussian", "binomial", "poisson", "gamma", "negative_binomial"]
+# A fine grid over the standard normal, for integrals by plain summation.
+Z = np.linspace(-8.0, 8.0, 20001)
+W = np.exp(-0.5 * Z**2) / np.exp(-0.5 * Z**2).sum()
+
+
+def mixture(name, seed, n_models=3, n_rows=4, *, integrate=True, widest=0.3):
+    draw = np.random.default_rng(seed)
+    family = find_family(name)
+    link = find_link("log" if name == "gaussian" else family.default_link)
+    spread = 0.2 * family.has_dispersion * draw.random(n_models)
+    return FamilyMixture(
+        family=family,
+        link=link,
+        weights=draw.dirichlet(np.ones(n_models), size=n_rows).T,
+        locations=1.0 + 0.7 * draw.normal(size=(n_models, n_rows)),
+        scales=10.0 ** draw.uniform(-4.0, widest, size=(n_models, n_rows)),
+        dispersions=(0.4 + spread) if family.has_dispersion else np.ones(n_models),
+        trials=draw.integers(0, 30, n_rows).astype(float) if family.has_trials else None,
+        integrate=integrate,
+    )
+
+
+def brute_cdf(mixed, row, value):
+    total = 0.0
+    trials = None if mixed.trials is None else np.full(Z.size, mixed.trials[row])
+    for model in range(len(mixed.weights)):
+        nodes = Z if mixed.integrate else np.zeros(Z.size)
+        mean = mixed.link.mean(mixed.locations[model, row] + mixed.scales[model, row] * nodes)
+        inside = np.clip(mean, 1e-300, 1 - 1e-16) if mixed.family.has_trials else mean
+        chance = mixed.family.cdf(np.full(Z.size, value), inside, mixed.dispersions[model], trials)
+        total += mixed.weights[model, row] * (W @ chance)
+    return total
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("integrate", [True, False])
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(0, 2**32))
+def test_the_cdf_is_the_integral(name, integrate, seed):
+    mixed = mixture(name, seed, integrate=integrate)
+    value = np.round(mixed.mean() + 1.0)
+    expected = [brute_cdf(mixed, row, value[row]) for row in range(4)]
+    # Models whose dispersions are within 1 % share one.
+    error = 1e-3 if mixed.family.has_dispersion else 2e-5
+    np.testing.assert_allclose(mixed.cdf(value), expected, atol=error)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 2**32), level=st.floats(1e-3, 1 - 1e-3))
+def test_quantiles_invert_the_cdf(name, seed, level):
+    mixed = mixture(name, seed)
+    found = mixed.quantile(level)
+    if mixed.family.discrete:
+        assert np.all(mixed.cdf(found) >= level)
+        assert np.all((mixed.cdf(found - 1.0) < level) | (found == 0.0))
+        assert np.all(found == np.round(found))
+    else:
+        np.testing.assert_allclose(mixed.cdf(found), level, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_means_and_spreads_are_those_of_draws(name, rng):
+    """Six standard errors: one false alarm in 10**8."""
+    mixed = mixture(name, 5, widest=-0.5)
+    draws = mixed.sample(rng, 40_000)
+    error = draws.std(axis=0) / 200.0
+    assert np.all(np.abs(draws.mean(axis=0) - mixed.mean()) < 6 * error + 1e-12)
+    np.testing.assert_allclose(draws.std(axis=0), mixed.standard_deviation(), rtol=0.15)
+    assert np.any(np.abs(draws.mean(axis=0) - 1.2 * mixed.mean()) > 6 * error)
+
+
+def test_probabilities_are_exact_where_coefficients_are_very_uncertain():
+    """A Gauss-Hermite rule of 15 points is off by 0.02 here."""
+    mixed = mixture("binomial", 1)
+    for scale in (0.1, 3.0, 20.0):
+        scales = np.full_like(mixed.scales, scale)
+        fields = {"family", "link", "weights", "locations", "dispersions"}
+        wide = FamilyMixture(**{f: getattr(mixed, f) for f in fields}, scales=scales)
+        means = [[W @ mixed.link.mean(loc + scale * Z) for loc in row] for row in mixed.locations]
+        np.testing.assert_allclose(wide.mean(), (mixed.weights * means).sum(axis=0), atol=1e-7)
+
+
+def test_certain_counts_of_an_uncertain_rate_have_smooth_quantiles():
+    """A mean near 3000 known to 20 %: quantiles follow the rate, without steps."""
+    shape = (1, 1)
+    family, link = find_family("poisson"), find_link("log")
+    mixed = FamilyMixture(
+        family, link, np.ones(shape), np.full(shape, 8.0), np.full(shape, 0.2), np.ones(1)
+    )
+    levels = np.linspace(0.05, 0.95, 19)
+    found = np.array([mixed.quantile(level)[0] for level in levels])
+    np.testing.assert_allclose(np.log(found), 8.0 + 0.2 * stats.norm.ppf(levels), atol=3e-3)
+
+
+def test_a_row_without_models_has_no_number(rng):
+    mixed = mixture("gamma", 3)
+    mixed.weights[:, 1] = np.nan
+    for found in (
+        mixed.mean(),
+        mixed.quantile(0.2),
+        mixed.cdf(np.ones(4)),
+        mixed.sample(rng, 3)[0],
+    ):
+        assert np.array_equal(np.isnan(found), [False, True, False, False])
+
+
+def test_levels_may_differ_between_rows(rng):
+    law = StudentMixture(
+        np.full((2, 3), 0.5), rng.normal(size=(2, 3)), np.ones((2, 3)), np.array([4.0, np.inf])
+    )
+    levels = np.array([0.1, 0.5, 0.99])
+    np.testing.assert_allclose(law.cdf(law.quantile(levels)), levels, atol=1e-9)
