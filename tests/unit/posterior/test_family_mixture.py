@@ -12,7 +12,7 @@ from dbrm.posterior.mixture import StudentMixture
 
 FAMILIES = ["gaussian", "binomial", "poisson", "gamma", "negative_binomial"]
 # A fine grid over the standard normal, for integrals by plain summation.
-Z = np.linspace(-8.0, 8.0, 20001)
+Z = np.linspace(-7.0, 7.0, 4001)
 W = np.exp(-0.5 * Z**2) / np.exp(-0.5 * Z**2).sum()
 
 
