@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dbrm.estimators import DBRMFeatures as DBRMFeatures
     from dbrm.estimators import DBRMRegressor as DBRMRegressor
     from dbrm.evidence import CoefficientPrior as CoefficientPrior
+    from dbrm.evidence import Family as Family
+    from dbrm.evidence import Link as Link
     from dbrm.features import Feature as Feature
     from dbrm.features import Transform as Transform
     from dbrm.features import parse_feature as parse_feature
@@ -31,7 +33,9 @@ _HOMES = {
     "DBRMClassifier": "dbrm.estimators",
     "DBRMFeatures": "dbrm.estimators",
     "DBRMRegressor": "dbrm.estimators",
+    "Family": "dbrm.evidence",
     "Feature": "dbrm.features",
+    "Link": "dbrm.evidence",
     "ModelPrior": "dbrm.priors",
     "Posterior": "dbrm.posterior",
     "Settings": "dbrm.settings",
