@@ -10,35 +10,52 @@ A million products over a thousand rows take well under a second.
 """
 
 from collections.abc import Iterator
+from typing import final
 
 import numpy as np
 
 from dbrm._typing import Column, Matrix
 
-__all__ = ["product_shares"]
+__all__ = ["PairProducts"]
 
 _BLOCK = 256
 # Products that keep less than this share of their raw variance are constant to rounding.
 _LEAST_VARIANCE = 1e-9
 
 
-def product_shares(left: Matrix, right: Matrix, residual: Column) -> Iterator[tuple[int, Matrix]]:
-    """Explained shares, in blocks: the first row of ``left`` columns, then shares by ``right``.
+@final
+class PairProducts:
+    """All products of a column of one set and a column of another, as correlates of residuals.
 
-    Columns should be of order one. Where a product is constant or not finite the share
-    is zero.
+    Columns should be of order one. The variances of the products, which no residual changes,
+    are computed once: one number for every product.
     """
-    n = residual.size
-    norm = float(residual @ residual)
-    squares = right * right
-    # For 0/1 columns sums and sums of squares are the same.
-    plain = bool(np.array_equal(squares, right) and np.array_equal(left * left, left))
-    for start in range(0, left.shape[1], _BLOCK):
-        block = left[:, start : start + _BLOCK]
-        with np.errstate(all="ignore"):
-            sums = block.T @ right
-            raw = sums if plain else (block * block).T @ squares
-            variance = raw - sums * sums / n
-            share = ((block * residual[:, None]).T @ right) ** 2 / (variance * norm)
-            usable = np.isfinite(share) & (variance > _LEAST_VARIANCE * raw)
-        yield start, np.where(usable, np.minimum(share, 1.0), 0.0)
+
+    def __init__(self, left: Matrix, right: Matrix) -> None:
+        self._left, self._right = left, right
+        squares = right * right
+        # For 0/1 columns sums and sums of squares are the same.
+        plain = bool(np.array_equal(squares, right) and np.array_equal(left * left, left))
+        self._inverse = np.empty((left.shape[1], right.shape[1]))
+        for start in range(0, left.shape[1], _BLOCK):
+            block = left[:, start : start + _BLOCK]
+            with np.errstate(all="ignore"):
+                sums = block.T @ right
+                raw = sums if plain else (block * block).T @ squares
+                variance = raw - sums * sums / len(left)
+                usable = variance > _LEAST_VARIANCE * raw
+                self._inverse[start : start + _BLOCK] = np.where(usable, 1.0 / variance, 0.0)
+
+    def shares(self, residual: Column) -> Iterator[tuple[int, Matrix]]:
+        """Explained shares of a centred residual, in blocks.
+
+        Yields the first column of ``left`` in the block, then shares by ``right``. Where a
+        product is constant or not finite the share is zero.
+        """
+        norm = float(residual @ residual)
+        for start in range(0, self._left.shape[1], _BLOCK):
+            block = self._left[:, start : start + _BLOCK]
+            inverse = self._inverse[start : start + _BLOCK]
+            with np.errstate(all="ignore"):
+                share = ((block * residual[:, None]).T @ self._right) ** 2 * (inverse / norm)
+            yield start, np.where(np.isfinite(share), np.minimum(share, 1.0), 0.0)

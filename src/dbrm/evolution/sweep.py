@@ -16,7 +16,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import Screen
 from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
-from dbrm.evolution.pair_products import product_shares
+from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
 from dbrm.features import Feature, covariate, evaluate, fit_knots, multiply
@@ -109,6 +109,7 @@ class _Ranking:
             ]
         )
         self._pairs = self._pair_levels(len(levels), most)
+        self._products = {(a, b): PairProducts(self._raw[a], self._raw[b]) for a, b in self._pairs}
         n_candidates = self._columns.shape[1] + sum(
             self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
         )
@@ -236,7 +237,8 @@ class _Ranking:
         for start in range(0, table.n_columns, _OUTSIDERS):
             names = table.names[start : start + _OUTSIDERS]
             right = _scale(table.values[self._rows, start : start + _OUTSIDERS])
-            shares = np.vstack([block for _, block in product_shares(left, right, residual)])
+            blocks = PairProducts(left, right).shares(residual)
+            shares = np.vstack([block for _, block in blocks])
             best = np.argsort(-shares, axis=None, kind="stable")[:count]
             rows, columns = np.unravel_index(best, shares.shape)
             gains = screen.gain(np.clip(shares[rows, columns] - self._noise, 0.0, 1.0))
@@ -251,9 +253,9 @@ class _Ranking:
         self, screen: Screen, residual: Column, first: int, second: int, count: int
     ) -> list[tuple[float, Feature]]:
         """The best products of a feature of one level and one of another."""
-        left, right = self._raw[first], self._raw[second]
+        right = self._raw[second]
         found: list[tuple[float, int, int]] = []
-        for start, shares in product_shares(left, right, residual):
+        for start, shares in self._products[first, second].shares(residual):
             flat = shares.ravel()
             best = np.argpartition(-flat, min(count, flat.size - 1))[:count]
             found.extend(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dbrm.evolution.pair_products import product_shares
+from dbrm.evolution.pair_products import PairProducts
 
 
 def brute_force(left, right, residual):
@@ -16,7 +16,7 @@ def brute_force(left, right, residual):
 
 
 def all_shares(left, right, residual):
-    return np.concatenate([block for _, block in product_shares(left, right, residual)])
+    return np.concatenate([block for _, block in PairProducts(left, right).shares(residual)])
 
 
 def test_shares_equal_squared_correlations(rng):
