@@ -103,7 +103,8 @@ def exact_matrix(case, settings, functions, propensity=(0.2, 0.5, 0.9)):
             np.zeros(5, dtype=np.int64),
             np.zeros(5, dtype=np.int64),
         )
-        functions.mjmcmc_loop(rng, target, plan, mask, np.array(propensity), trace)
+        start = source.new_position(mask, np.array(propensity))
+        functions.mjmcmc_loop(rng, target, plan, start, trace, 1)
         return position[int(mask @ (1 << np.arange(SIZE)))]
 
     return transition_matrix(step, states.size), case.probability[states]

@@ -15,9 +15,18 @@ from scipy.stats import chi2
 import dbrm
 from dbrm.data import Table
 from dbrm.evidence import Jeffreys, Observations, build_engine
-from dbrm.evolution import Effort, Filtration, Grammar, Operators, Problem, pool_gibbs, reversible
+from dbrm.evolution import (
+    Effort,
+    Filtration,
+    Grammar,
+    Operators,
+    Problem,
+    pool_gibbs,
+    proceed,
+    reversible,
+)
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import evolve
+from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.evolution.rgmjmcmc import _FeatureSpace
 from dbrm.features import resolve_transforms
@@ -83,7 +92,7 @@ def spelled(chain, models):
 
 def reversible_visits(rng, problem, step, n_steps, thin):
     chain = Chain(problem)
-    evolve(rng, chain)
+    proceed(Evolution(rng, chain))
     space = _FeatureSpace(chain, fill_reservoir(chain, 100))
     model, visited = frozenset(), []
     for number in range(n_steps):
@@ -96,7 +105,7 @@ def reversible_visits(rng, problem, step, n_steps, thin):
 def gibbs_visits(rng, problem, n_steps, thin):
     """Visited models, and the prior over the models of the sampler's own pool."""
     chain = Chain(problem)
-    evolve(rng, chain)
+    proceed(Evolution(rng, chain))
     pool = fill_reservoir(chain, 100)
     sampler = pool_gibbs._Sampler(chain, pool)
     model, visited = [], []
@@ -135,7 +144,7 @@ def test_the_grammar_by_hand_is_the_grammar(rng):
     """Evolution meets every feature on the list and no other."""
     chain = Chain(closed_problem(rng, n_covariates=2, population_size=5))
     for _ in range(4):
-        evolve(rng, chain)
+        proceed(Evolution(rng, chain))
     assert {str(f): f.complexity for f in chain.registry.features} == features_by_hand(2)
 
 

@@ -46,9 +46,11 @@ __all__ = [
     "MULTIPLE_TRY",
     "SWAP",
     "Plan",
+    "Position",
     "Target",
     "Trace",
     "mjmcmc_loop",
+    "new_position",
     "optimise_from",
 ]
 
@@ -70,6 +72,9 @@ Plan = namedtuple(
     "kernel_weights max_change n_tries jump_low jump_high rate optimiser_weights "
     "temperatures moves_per_temperature local_moves greedy_steps delayed adapt_until epsilon",
 )
+# Where a walk stands: its mask, what add and delete have learned and from what, and, as arrays
+# of one number, its log posterior, its entry in the store, and the steps done.
+Position = namedtuple("Position", "mask propensity seen value entry step")
 # What happened at each step, and how often each kernel was tried and accepted.
 Trace = namedtuple("Trace", "log_posterior size kernel accepted visits proposed_by accepted_by")
 # Working memory of one loop.
@@ -442,26 +447,40 @@ def optimise_from(rng, target, plan, mask):
     _optimise(rng, target, plan, _draw(rng, plan.optimiser_weights), mask, words, room)
 
 
-@nb.njit(cache=True, nogil=True)
-def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
-    """Run one step per entry of the trace; `mask` ends as the last state.
+def new_position(mask, propensity):
+    """Return the place before the first step."""
+    return Position(
+        mask,
+        propensity,
+        np.full(mask.size, 0.5),
+        np.zeros(1),
+        np.full(1, -1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
 
-    While adapting, `propensity` follows the chain's own inclusion frequencies, kept
-    within ``[epsilon, 1 - epsilon]``.
+
+@nb.njit(cache=True, nogil=True)
+def mjmcmc_loop(rng, target, plan, position, trace, until):
+    """Walk on from `position`, in place, up to step `until`; one entry of the trace per step.
+
+    While adapting, the propensities follow the chain's own inclusion frequencies, kept
+    within ``[epsilon, 1 - epsilon]``. In how many calls a walk is made changes nothing.
     """
+    mask, propensity, seen = position.mask, position.propensity, position.seen
     size = mask.size
     words = np.zeros(target.store.words.shape[1], dtype=np.uint64)
     pack(mask, words)
     room = _new_room(mask, words, plan.n_tries)
-    seen = np.full(size, 0.5)
     # Taken out of their records once: inside the loop that would cost more than the moves.
     store, parents = target.store, target.parents
     trial, trial_words, scratch, weights = room.trial, room.trial_words, room.scratch, room.weights
     kernel_weights, max_change = plan.kernel_weights, plan.max_change
-    current, entry = _recall(store, words)
-    if entry < 0:
-        current, entry = _meet(target, mask, words, entry)
-    for step in range(trace.kernel.size):
+    current, entry = position.value[0], position.entry[0]
+    if position.step[0] == 0:
+        current, entry = _recall(store, words)
+        if entry < 0:
+            current, entry = _meet(target, mask, words, entry)
+    for step in range(position.step[0], until):
         kernel = _draw(rng, kernel_weights)
         accepted = False
         if kernel == MULTIPLE_TRY:
@@ -490,6 +509,7 @@ def mjmcmc_loop(rng, target, plan, mask, propensity, trace):
                 seen[j] += mask[j]
                 frequency = seen[j] / (step + 2.0)
                 propensity[j] = min(1.0 - plan.epsilon, max(plan.epsilon, frequency))
+    position.value[0], position.entry[0], position.step[0] = current, entry, until
 
 
 @nb.njit(cache=True, nogil=True)

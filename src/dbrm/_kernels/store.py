@@ -13,7 +13,7 @@ import numpy as np
 
 from dbrm._kernels.bits import mix
 
-__all__ = ["Store", "find", "insert", "new_store"]
+__all__ = ["Store", "find", "insert", "new_store", "refill"]
 
 # counts: [entries, look-ups answered, models that found no room]
 # log_lost: log of the posterior mass of those, one number
@@ -73,3 +73,11 @@ def insert(store, slot, words, value, prior, status):
     store.statuses[entry] = status
     store.counts[0] += 1
     return entry
+
+
+@nb.njit(cache=True, nogil=True)
+def refill(store, words, values, priors, statuses):
+    """Put models back into an empty store, in the order in which they came."""
+    for row in range(values.size):
+        slot = -1 - find(store, words[row])
+        insert(store, slot, words[row], values[row], priors[row], statuses[row])

@@ -1,32 +1,40 @@
 """Populations that evolve: the one place where features, evidence and search meet."""
 
 from dbrm.evolution.chain import ChainResult, Draws, Glimpse
-from dbrm.evolution.gmjmcmc import run_enumeration, run_gmjmcmc, run_mjmcmc
-from dbrm.evolution.pool_gibbs import run_pool_gibbs
+from dbrm.evolution.given_columns import MjmcmcRun, run_enumeration
+from dbrm.evolution.gmjmcmc import Gmjmcmc
+from dbrm.evolution.pool_gibbs import PoolGibbs
 from dbrm.evolution.problem import Effort, Filtration, Grammar, Operators, Problem, Stop
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
-from dbrm.evolution.rgmjmcmc import run_rgmjmcmc
+from dbrm.evolution.rgmjmcmc import Rgmjmcmc
+from dbrm.evolution.run import AbstractRun, Pause, Report, proceed
+from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.sweep import simple_features, sweep_features
 
 __all__ = [
+    "AbstractRun",
     "AbstractStrategy",
     "ChainResult",
     "Draws",
     "Effort",
     "Filtration",
     "Glimpse",
+    "Gmjmcmc",
     "Grammar",
+    "MjmcmcRun",
     "Operators",
+    "Pause",
+    "PoolGibbs",
     "Problem",
     "Registry",
+    "Report",
+    "Rgmjmcmc",
+    "Snapshot",
     "Stop",
+    "proceed",
     "resolve_strategy",
     "run_enumeration",
-    "run_gmjmcmc",
-    "run_mjmcmc",
-    "run_pool_gibbs",
-    "run_rgmjmcmc",
     "simple_features",
     "sweep_features",
 ]

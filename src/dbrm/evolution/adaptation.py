@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from dbrm._typing import FloatArray
 from dbrm.evolution.problem import Operators
+from dbrm.evolution.snapshot import Snapshot
 
 __all__ = ["OperatorMemory"]
 
@@ -49,6 +50,17 @@ class OperatorMemory:
                 self._made[kind] += 1
                 self._useful[kind] += probability >= threshold
         self._waiting.clear()
+
+    def freeze(self) -> Snapshot:
+        """What was learned, and the features whose fate is not known yet."""
+        waiting = np.array(list(self._waiting.items()), dtype=np.int64).reshape(-1, 2)
+        return Snapshot(arrays={"made": self._made, "useful": self._useful, "waiting": waiting})
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        """Know what the frozen memory knew."""
+        self._made = snapshot.arrays["made"].copy()
+        self._useful = snapshot.arrays["useful"].copy()
+        self._waiting = dict(snapshot.arrays["waiting"].tolist())
 
     def operators(self) -> Operators:
         """The weights to use next; they add to one."""

@@ -11,6 +11,7 @@ from dbrm._typing import FloatArray, Mask
 from dbrm.evolution.population import Population, Rejections
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
+from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature
 from dbrm.search import Exploration, Ledger, Mjmcmc, ModelTable, enumerate_population
 
@@ -20,7 +21,10 @@ __all__ = ["Chain", "ChainResult", "Draws", "Glimpse"]
 @final
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """What a progress bar can show after one population."""
+    """What a progress bar can show after one population.
+
+    `population` of `n_populations` are done, further steps counted with them.
+    """
 
     population: int
     n_populations: int
@@ -83,16 +87,26 @@ class Chain:
         self._trace: list[float] = []
         self._best = (-np.inf, "1")
         self._started = monotonic()
+        self._before = 0.0
         self.n_evaluated = 0
 
     @property
     def n_unique(self) -> int:
-        """Different models in the ledger."""
-        return len(self._ledger.models())
+        """Different models met that were worth recording."""
+        return len(self._ledger.models()) + self._ledger.n_dropped
+
+    @property
+    def seconds(self) -> float:
+        """Time spent so far, without that between a freeze and a thaw."""
+        return self._before + monotonic() - self._started
+
+    def set_clock(self, seconds: float) -> None:
+        """Let so many seconds be spent by now."""
+        self._before, self._started = seconds, monotonic()
 
     def out_of_time(self, share: float = 1.0) -> bool:
         """Whether this share of the time budget is spent."""
-        return monotonic() - self._started > share * self.problem.effort.stop.seconds
+        return self.seconds > share * self.problem.effort.stop.seconds
 
     def has_enough(self) -> bool:
         """Whether as many models were evaluated, or are different, as were asked for."""
@@ -160,6 +174,49 @@ class Chain:
     def models(self) -> ModelTable:
         """Every model visited so far, once."""
         return self._ledger.models()
+
+    def freeze(self) -> Snapshot:
+        """The books as they are."""
+        ledger = self._ledger
+        pending = ledger.pending()
+        models = {} if pending is None else pending.to_arrays()
+        own = Snapshot(
+            content={
+                "n_evaluated": self.n_evaluated,
+                "n_settled": ledger.n_settled,
+                "n_dropped": ledger.n_dropped,
+                "status_counts": {str(code): n for code, n in self._status_counts.items()},
+                "rejections": dict(self.rejections.counts),
+                "proposed": dict(self._proposed),
+                "accepted": dict(self._accepted),
+                "best": self._best[1],
+                "seconds": self.seconds,
+            },
+            arrays={
+                "numbers": np.array([self._best[0], ledger.log_lost]),
+                "trace": np.array(self._trace, dtype=np.float64),
+            },
+        )
+        return Snapshot.join(
+            own=own, models=Snapshot(arrays=models), registry=self.registry.freeze()
+        )
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        """Take over the frozen books; the clock goes on from now."""
+        own, arrays = snapshot.part("own"), snapshot.part("models").arrays
+        content = own.content
+        self.registry.thaw(snapshot.part("registry"))
+        self._ledger.restore(ModelTable(**arrays) if arrays else None, content["n_settled"])
+        self._ledger.n_dropped = content["n_dropped"]
+        best, self._ledger.log_lost = own.arrays["numbers"].tolist()
+        self._best = (best, content["best"])
+        self._trace = own.arrays["trace"].tolist()
+        counts = content["status_counts"]
+        self._status_counts = Counter({int(code): n for code, n in counts.items()})
+        self.rejections.counts = dict(content["rejections"])
+        self._proposed, self._accepted = Counter(content["proposed"]), Counter(content["accepted"])
+        self.n_evaluated = content["n_evaluated"]
+        self.set_clock(content["seconds"])
 
     def result(self, draws: Draws | None = None) -> ChainResult:
         """Close the books."""

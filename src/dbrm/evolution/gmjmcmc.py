@@ -6,127 +6,136 @@ exact posterior mass (renormalised estimates, Sec. 3); the published implementat
 forgot those of earlier populations.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import final
 
 import numpy as np
 
-from dbrm._typing import Mask
+from dbrm._typing import FloatArray, Mask
 from dbrm.evolution.adaptation import OperatorMemory
-from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
-from dbrm.evolution.population import (
-    Population,
-    all_covariates,
-    first_population,
-    next_population,
-)
+from dbrm.evolution.chain import Chain, ChainResult, Glimpse
+from dbrm.evolution.population import Population, first_population, next_population
 from dbrm.evolution.problem import Problem
-from dbrm.search import Exploration, enumerate_population
+from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
 
-__all__ = ["Report", "evolve", "run_enumeration", "run_gmjmcmc", "run_mjmcmc"]
-
-Report = Callable[[Glimpse], None]
-
-
-def run_gmjmcmc(
-    rng: np.random.Generator, problem: Problem, report: Report | None = None
-) -> ChainResult:
-    """Run one chain of populations; `report` is called after every one."""
-    chain = Chain(problem)
-    evolve(rng, chain, report)
-    return chain.result()
+__all__ = ["Evolution", "Gmjmcmc"]
 
 
-def evolve(
-    rng: np.random.Generator,
-    chain: Chain,
-    report: Report | None = None,
-    *,
-    share_of_time: float = 1.0,
-) -> tuple[Population, Exploration]:
-    """Let populations evolve; return the last one and what was found in it.
+class Evolution:
+    """Populations that evolve, one after the other.
 
-    Stops after :math:`T_{max}` populations, or earlier when enough models were met or
-    this share of the time is over.
+    Ends after :math:`T_{max}` populations, or earlier when enough models were met or its
+    share of the time is over.
     """
-    problem = chain.problem
-    effort = problem.effort
-    memory = OperatorMemory(problem.grammar.operators) if problem.grammar.adaptive else None
-    population = first_population(problem, chain.registry, chain.rejections)
-    start: Mask = np.zeros(population.size, dtype=np.bool_)
-    first = replace(effort.mjmcmc, n_steps=effort.n_init)
-    found = chain.explore(rng, population, start, first)
-    for t in range(1, effort.n_populations):
-        if report is not None:
-            report(chain.glimpse(t, effort.n_populations))
-        if chain.out_of_time(share_of_time) or chain.has_enough():
-            break
-        kept = population
-        if memory is not None:
-            memory.learn(population.numbers, found.inclusion, problem.filtration.threshold)
-            grammar = replace(problem.grammar, operators=memory.operators())
+
+    def __init__(
+        self, rng: np.random.Generator, chain: Chain, *, share_of_time: float = 1.0
+    ) -> None:
+        grammar = chain.problem.grammar
+        self._rng = rng
+        self._chain = chain
+        self._share_of_time = share_of_time
+        self._memory = OperatorMemory(grammar.operators) if grammar.adaptive else None
+        self._numbers = np.zeros(0, dtype=np.int32)
+        self._inclusion: FloatArray = np.zeros(0)
+        self._last: Mask = np.zeros(0, dtype=np.bool_)
+        self.n_done = 0
+        self.finished = False
+
+    def advance(self) -> None:
+        """Make the next population and explore it."""
+        chain = self._chain
+        effort = chain.problem.effort
+        population = self._next()
+        inside = set(self._numbers[self._last].tolist())
+        # The last model, as far as its features are still there.
+        start = np.array([number in inside for number in population.numbers.tolist()], dtype=bool)
+        n_steps = effort.mjmcmc.n_steps
+        if self.n_done == 0:
+            n_steps = effort.n_init
+        elif self.n_done + 1 == effort.n_populations:
+            n_steps = effort.n_final
+        steps = replace(effort.mjmcmc, n_steps=n_steps)
+        found = chain.explore(self._rng, population, start, steps)
+        self._numbers, self._inclusion, self._last = population.numbers, found.inclusion, found.last
+        self.n_done += 1
+        self.finished = (
+            self.n_done == effort.n_populations
+            or chain.out_of_time(self._share_of_time)
+            or chain.has_enough()
+        )
+
+    def _next(self) -> Population:
+        chain, problem = self._chain, self._chain.problem
+        if self.n_done == 0:
+            return first_population(problem, chain.registry, chain.rejections)
+        if self._memory is not None:
+            self._memory.learn(self._numbers, self._inclusion, problem.filtration.threshold)
+            grammar = replace(problem.grammar, operators=self._memory.operators())
             problem = replace(problem, grammar=grammar)
-        population = next_population(
-            rng,
+        return next_population(
+            self._rng,
             problem,
             chain.registry,
             chain.rejections,
-            population,
-            found.inclusion,
-            first=t == 1,
-            memory=memory,
+            # Its columns are not asked for: they are computed anew from the names of today.
+            Population(self._numbers, np.empty((0, self._numbers.size))),
+            self._inclusion,
+            first=self.n_done == 1,
+            memory=self._memory,
         )
-        start = _carry_over(found.last, kept, population)
-        last = t + 1 == effort.n_populations
-        steps = replace(effort.mjmcmc, n_steps=effort.n_final) if last else effort.mjmcmc
-        found = chain.explore(rng, population, start, steps)
-    if report is not None:
-        report(chain.glimpse(effort.n_populations, effort.n_populations))
-    return population, found
+
+    def freeze(self) -> Snapshot:
+        """The last population and what was found in it."""
+        own = Snapshot(
+            content={"n_done": self.n_done, "finished": self.finished},
+            arrays={"numbers": self._numbers, "inclusion": self._inclusion, "last": self._last},
+        )
+        memory = Snapshot() if self._memory is None else self._memory.freeze()
+        return Snapshot.join(own=own, memory=memory)
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        """Go on from a frozen population."""
+        own = snapshot.part("own")
+        self.n_done, self.finished = own.content["n_done"], own.content["finished"]
+        self._numbers, self._inclusion = own.arrays["numbers"], own.arrays["inclusion"]
+        self._last = own.arrays["last"]
+        if self._memory is not None:
+            self._memory.thaw(snapshot.part("memory"))
 
 
-def run_mjmcmc(
-    rng: np.random.Generator, problem: Problem, report: Report | None = None
-) -> ChainResult:
-    """MJMCMC over the given covariates, no engineering (paper, Algorithm 1)."""
-    chain = Chain(problem)
-    population = all_covariates(problem, chain.registry)
-    prepared = problem.engine.prepare(population.columns)
-    terms = population.prior_terms(problem, chain.registry)
-    start = np.zeros(population.size, dtype=np.bool_)
-    settings = replace(problem.effort.mjmcmc, n_steps=problem.effort.n_final)
-    found = settings.explore(rng, prepared, terms, start)
-    chain.record(found, population)
-    if report is not None:
-        report(chain.glimpse(1, 1))
-    walk = found.walk
-    assert walk is not None
-    frequency = np.zeros(len(chain.registry))
-    frequency[population.numbers] = walk.frequency
-    return chain.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))
+@final
+class Gmjmcmc(AbstractRun):
+    """One chain of populations."""
 
+    def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
+        self._rng = rng
+        self._chain = Chain(problem)
+        self._evolution = Evolution(rng, self._chain)
 
-def run_enumeration(
-    problem: Problem, report: Callable[[int, int], None] | None = None
-) -> ChainResult:
-    """All subsets of the covariates, no engineering: the exact posterior.
+    @property
+    def finished(self) -> bool:
+        return self._evolution.finished
 
-    `report` is told how many of how many models are done, where that takes time.
-    """
-    chain = Chain(problem)
-    population = all_covariates(problem, chain.registry)
-    found = enumerate_population(
-        problem.engine.prepare(population.columns),
-        population.prior_terms(problem, chain.registry),
-        window=problem.effort.window,
-        max_kept=problem.effort.max_models,
-        report=report,
-    )
-    chain.record(found, population)
-    return chain.result()
+    def advance(self) -> None:
+        self._evolution.advance()
 
+    def glimpse(self) -> Glimpse:
+        n_populations = self._chain.problem.effort.n_populations
+        return self._chain.glimpse(self._evolution.n_done, n_populations)
 
-def _carry_over(last: Mask, kept: Population, population: Population) -> Mask:
-    """The last model, as far as its features are still there."""
-    inside = set(kept.numbers[last].tolist())
-    return np.array([number in inside for number in population.numbers.tolist()], dtype=np.bool_)
+    def freeze(self) -> Snapshot:
+        return Snapshot.join(
+            generator=freeze_generator(self._rng),
+            chain=self._chain.freeze(),
+            evolution=self._evolution.freeze(),
+        )
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        thaw_generator(self._rng, snapshot.part("generator"))
+        self._chain.thaw(snapshot.part("chain"))
+        self._evolution.thaw(snapshot.part("evolution"))
+
+    def result(self) -> ChainResult:
+        return self._chain.result()

@@ -18,18 +18,22 @@ variance than counting visits.
 from collections.abc import Sequence
 from dataclasses import replace
 from math import lgamma
+from typing import final
 
 import numpy as np
 
 from dbrm._typing import FloatArray
-from dbrm.evolution.chain import Chain, ChainResult, Draws
-from dbrm.evolution.gmjmcmc import Report, evolve
+from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
+from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
+from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.features import Feature
 from dbrm.search import enumerate_population
 
-__all__ = ["draw_window", "log_window_count", "run_pool_gibbs"]
+__all__ = ["PoolGibbs", "draw_window", "log_window_count"]
 
 
 def draw_window(
@@ -54,36 +58,89 @@ def log_window_count(n_pool: int, size: int) -> FloatArray:
     )
 
 
-def run_pool_gibbs(
-    rng: np.random.Generator, problem: Problem, report: Report | None = None
-) -> ChainResult:
-    """Fill the pool by a GMJMCMC phase, then sample exactly over its models."""
-    chain = Chain(problem)
-    evolve(rng, chain, report, share_of_time=0.5)
-    pool = fill_reservoir(chain, problem.effort.reservoir)
-    sampler = _Sampler(chain, pool)
-    n_steps = problem.effort.n_final
-    log_posterior, sizes = np.empty(n_steps), np.empty(n_steps)
-    total = np.zeros(len(chain.registry))
-    model = sampler.best_known()
-    done = 0
-    for step in range(n_steps):
-        model, log_posterior[step], window, inclusion = sampler.step(rng, model)
-        sizes[step] = len(model)
-        total[pool.numbers[window]] += inclusion
-        done = step + 1
-        if chain.out_of_time():
-            break
-    return chain.result(Draws(log_posterior[:done], sizes[:done], total / done))
+@final
+class PoolGibbs(AbstractRun):
+    """One chain: a GMJMCMC phase fills the pool, then models of it are drawn exactly."""
+
+    def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
+        self._rng = rng
+        self._chain = Chain(problem)
+        self._evolution = Evolution(rng, self._chain, share_of_time=0.5)
+        self._sampler: _Sampler | None = None
+        self._model: list[int] = []
+        self._draws: list[tuple[float, float]] = []
+        self._total: FloatArray = np.zeros(0)
+
+    @property
+    def finished(self) -> bool:
+        return self._evolution.finished and (
+            len(self._draws) == self._chain.problem.effort.n_final
+            or (len(self._draws) > 0 and self._chain.out_of_time())
+        )
+
+    def advance(self) -> None:
+        if not self._evolution.finished:
+            self._evolution.advance()
+            return
+        if self._sampler is None:
+            pool = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
+            names = [self._chain.registry.features[number] for number in pool.numbers]
+            self._sampler = _Sampler(self._chain, pool, names)
+            self._model = self._sampler.best_known()
+            self._total = np.zeros(pool.numbers.size)
+        self._model, value, window, inclusion = self._sampler.step(self._rng, self._model)
+        self._draws.append((value, float(len(self._model))))
+        self._total[window] += inclusion
+
+    def glimpse(self) -> Glimpse:
+        effort = self._chain.problem.effort
+        done = self._evolution.n_done + len(self._draws)
+        return self._chain.glimpse(done, effort.n_populations + effort.n_final)
+
+    def freeze(self) -> Snapshot:
+        own = Snapshot(
+            content={"model": self._model, "sampling": self._sampler is not None},
+            arrays={
+                "draws": np.array(self._draws, dtype=np.float64).reshape(-1, 2),
+                "total": self._total,
+            },
+        )
+        return Snapshot.join(
+            generator=freeze_generator(self._rng),
+            chain=self._chain.freeze(),
+            evolution=self._evolution.freeze(),
+            own=own,
+            sampler=Snapshot() if self._sampler is None else self._sampler.freeze(),
+        )
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        thaw_generator(self._rng, snapshot.part("generator"))
+        self._chain.thaw(snapshot.part("chain"))
+        self._evolution.thaw(snapshot.part("evolution"))
+        own = snapshot.part("own")
+        self._model = own.content["model"]
+        self._draws = [(value, size) for value, size in own.arrays["draws"].tolist()]
+        self._total = own.arrays["total"].copy()
+        if own.content["sampling"]:
+            sampler = snapshot.part("sampler")
+            pool = Reservoir.thawed(sampler.part("pool"), self._chain.problem.table)
+            names = sampler.part("own").features["names"]
+            self._sampler = _Sampler(self._chain, pool, names)
+
+    def result(self) -> ChainResult:
+        frequency = np.zeros(len(self._chain.registry))
+        if self._sampler is not None:
+            frequency[self._sampler.pool.numbers] = self._total / len(self._draws)
+        log_posterior, size = np.array(self._draws, dtype=np.float64).reshape(-1, 2).T
+        return self._chain.result(Draws(log_posterior, size, frequency))
 
 
 class _Sampler:
-    """The two conditional draws over one pool."""
+    """The two conditional draws over one pool, whose features have these names."""
 
-    def __init__(self, chain: Chain, pool: Reservoir) -> None:
+    def __init__(self, chain: Chain, pool: Reservoir, features: list[Feature]) -> None:
         self._chain = chain
-        self._pool = pool
-        features = [chain.registry.features[number] for number in pool.numbers]
+        self.pool = pool
         prior = chain.problem.model_prior
         self._features = features
         self._kinship = chain.problem.kinship(chain.registry)
@@ -93,7 +150,7 @@ class _Sampler:
     def best_known(self) -> list[int]:
         """Best model found so far whose features are all in the pool, to start from."""
         models = self._chain.models()
-        position = {int(number): place for place, number in enumerate(self._pool.numbers)}
+        position = {int(number): place for place, number in enumerate(self.pool.numbers)}
         for row in np.argsort(-(models.log_evidence + models.log_prior), kind="stable"):
             members = models.features_of(int(row)).tolist()
             if len(members) <= self._size and all(number in position for number in members):
@@ -105,16 +162,16 @@ class _Sampler:
     ) -> tuple[list[int], float, list[int], FloatArray]:
         """New model, its log posterior, the window, and the inclusion within the window."""
         problem = self._chain.problem
-        n_pool = len(self._pool.numbers)
+        n_pool = len(self.pool.numbers)
         window = draw_window(rng, model, n_pool, self._size)
-        prepared = problem.engine.prepare(self._pool.columns[:, window])
-        numbers = self._pool.numbers[window]
+        prepared = problem.engine.prepare(self.pool.columns[:, window])
+        numbers = self.pool.numbers[window]
         terms = problem.prior_terms([float(self._terms[position]) for position in window])
         features = [self._features[position] for position in window]
         terms = self._kinship.restrict(terms, features, numbers)
         windows = log_window_count(n_pool, self._size)
         target = replace(terms, size=terms.size - windows)
-        population = Population(numbers, self._pool.columns[:, window])
+        population = Population(numbers, self.pool.columns[:, window])
         effort = problem.effort
         if len(window) <= prepared.enumeration_limit:
             found = enumerate_population(
@@ -138,3 +195,8 @@ class _Sampler:
         chosen = found.last[None]
         value = float(prepared.log_evidence(chosen)[0][0] + terms.of(chosen)[0])
         return [window[j] for j in np.flatnonzero(found.last)], value, window, inclusion
+
+    def freeze(self) -> Snapshot:
+        """The pool under its names."""
+        names = Snapshot(features={"names": self._features})
+        return Snapshot.join(own=names, pool=self.pool.freeze())

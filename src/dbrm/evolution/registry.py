@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dbrm._typing import Column
 from dbrm.data import Table
+from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature, evaluate
 from dbrm.search import split_key
 
@@ -21,6 +22,8 @@ __all__ = ["Registry", "affine_mark", "same_up_to_affine", "simpler"]
 _ROWS = 61
 _DIGITS = 6
 _SAME = 1e-10
+# Bytes of a fingerprint.
+_MARK = 16
 
 
 class Registry:
@@ -33,6 +36,7 @@ class Registry:
         self.features: list[Feature] = []
         self.aliases: dict[int, list[Feature]] = {}
         self._keys: list[tuple[int, int]] = []
+        self._marks: list[bytes] = []
 
     def __len__(self) -> int:
         return len(self.features)
@@ -57,6 +61,7 @@ class Registry:
         self._keys.append(split_key(feature.key))
         self._by_key[feature.key] = fresh
         self._by_print.setdefault(mark, []).append(fresh)
+        self._marks.append(mark)
         return fresh
 
     def recognise(self, feature: Feature, column: Column) -> int | None:
@@ -81,6 +86,36 @@ class Registry:
             self.features[number], feature = feature, current
         self.aliases.setdefault(number, []).append(feature)
 
+    def freeze(self) -> Snapshot:
+        """All features with their spellings."""
+        owners = [number for number, others in self.aliases.items() for _ in others]
+        return Snapshot(
+            arrays={
+                "keys": self.keys,
+                "marks": np.frombuffer(b"".join(self._marks), dtype=np.uint8).reshape(-1, _MARK),
+                "owners": np.array(owners, dtype=np.int64),
+            },
+            features={
+                "names": list(self.features),
+                "aliases": [alias for others in self.aliases.values() for alias in others],
+            },
+        )
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        """Know what the frozen registry knew."""
+        self.features = list(snapshot.features["names"])
+        self._keys = [(int(high), int(low)) for high, low in snapshot.arrays["keys"]]
+        self._marks = [mark.tobytes() for mark in snapshot.arrays["marks"]]
+        self._by_key = {feature.key: number for number, feature in enumerate(self.features)}
+        owners = snapshot.arrays["owners"].tolist()
+        self.aliases = {}
+        for number, alias in zip(owners, snapshot.features["aliases"], strict=True):
+            self.aliases.setdefault(number, []).append(alias)
+            self._by_key[alias.key] = number
+        self._by_print = {}
+        for number, mark in enumerate(self._marks):
+            self._by_print.setdefault(mark, []).append(number)
+
 
 def simpler(first: Feature, second: Feature) -> bool:
     """Whether the first spelling is preferred: less complex, then first in the alphabet."""
@@ -96,7 +131,7 @@ def affine_mark(column: Column) -> bytes:
     if visible.size and sample[visible[0]] < 0:
         sample = -sample
     rounded = np.round(sample * 10**_DIGITS) + 0.0
-    return blake2b(rounded.tobytes(), digest_size=16).digest()
+    return blake2b(rounded.tobytes(), digest_size=_MARK).digest()
 
 
 def same_up_to_affine(first: Column, second: Column) -> bool:

@@ -6,15 +6,17 @@ the samplers start counting: adaptation has ended by then.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import FloatArray, Matrix
+from dbrm.data import Table
 from dbrm.evolution.chain import Chain
 from dbrm.evolution.independence import Basis
-from dbrm.features import covariate, evaluate
+from dbrm.evolution.snapshot import Snapshot
+from dbrm.features import Feature, covariate, evaluate
 from dbrm.status import Status
 
 __all__ = ["Reservoir", "fill_reservoir"]
@@ -26,11 +28,30 @@ _LEAST_WEIGHT = 0.02
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservoir:
-    """Features with their training columns and weights."""
+    """Features with their training columns and weights.
+
+    `spellings` are those that the columns were computed from; names may change later.
+    """
 
     numbers: npt.NDArray[np.int32]
     columns: Matrix
     weights: FloatArray
+    spellings: list[Feature]
+
+    def freeze(self) -> Snapshot:
+        """Everything but the columns."""
+        return Snapshot(
+            arrays={"numbers": self.numbers, "weights": self.weights},
+            features={"spellings": self.spellings},
+        )
+
+    @classmethod
+    def thawed(cls, snapshot: Snapshot, table: Table) -> Self:
+        """The frozen reservoir, its columns computed as before."""
+        spellings = snapshot.features["spellings"]
+        columns = [evaluate([feature], table)[0][:, 0] for feature in spellings]
+        values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
+        return cls(snapshot.arrays["numbers"], values, snapshot.arrays["weights"], spellings)
 
 
 def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
@@ -45,7 +66,7 @@ def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
     found = [f for f in found if inclusion[registry.known(f)] > 0]
     basics = [covariate(name) for name in problem.free_names[:capacity]]
     numbers: dict[int, None] = {}
-    columns = []
+    columns, spellings = [], []
     kinship = problem.kinship(registry)
     pool = [part for f in problem.pool for part in (*kinship.missing(f, list(numbers)), f)]
     for feature in (*found[:capacity], *basics, *pool):
@@ -58,11 +79,12 @@ def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
         if number not in numbers:
             numbers[number] = None
             columns.append(column[:, 0])
+            spellings.append(feature)
     order = np.array(list(numbers), dtype=np.int32)
     support = np.zeros(len(registry))
     support[: inclusion.size] = inclusion
     values = np.column_stack(columns) if columns else np.empty((problem.table.n_rows, 0))
-    return Reservoir(order, values, _LEAST_WEIGHT + support[order])
+    return Reservoir(order, values, _LEAST_WEIGHT + support[order], spellings)
 
 
 def _inclusion(chain: Chain) -> FloatArray:

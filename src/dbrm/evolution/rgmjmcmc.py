@@ -6,55 +6,112 @@ finds a model to start from. Then everything is frozen and `reversible_step` run
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import chain as concatenated
+from typing import final
 
 import numpy as np
 
 from dbrm._typing import Column
-from dbrm.evolution.chain import Chain, ChainResult, Draws
-from dbrm.evolution.gmjmcmc import Report, evolve
+from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
+from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
+from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
 from dbrm.features import Feature, evaluate, fit_knots
 from dbrm.search import PriorTerms, log_sum_exp
 from dbrm.status import Status
 
-__all__ = ["run_rgmjmcmc"]
+__all__ = ["Rgmjmcmc"]
 
 # Share of newcomers created by the operators instead of drawn from the reservoir.
 _CREATED = 0.2
 _TRIES_PER_PLACE = 20
 
 
-def run_rgmjmcmc(
-    rng: np.random.Generator, problem: Problem, report: Report | None = None
-) -> ChainResult:
-    """Run one reversible chain."""
-    chain = Chain(problem)
-    evolve(rng, chain, report, share_of_time=0.5)
-    space = _FeatureSpace(chain, fill_reservoir(chain, problem.effort.reservoir))
-    model = _draw_start(rng, chain)
-    n_steps = problem.effort.n_final
-    log_posterior, size = np.empty(n_steps), np.empty(n_steps)
-    visits: dict[int, int] = {}
-    done = 0
-    for step in range(n_steps):
-        model, swap = reversible_step(rng, space, model, problem.effort.mjmcmc.rate)
-        chain.count_move("population swap", accepted=swap.accepted)
-        log_posterior[step] = space.log_posterior(model)
-        size[step] = len(model)
-        for number in model:
-            visits[number] = visits.get(number, 0) + 1
-        done = step + 1
-        if chain.out_of_time():
-            break
-    frequency = np.zeros(len(chain.registry))
-    for number, count in visits.items():
-        frequency[number] = count / done
-    return chain.result(Draws(log_posterior[:done], size[:done], frequency))
+@final
+class Rgmjmcmc(AbstractRun):
+    """One reversible chain."""
+
+    def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
+        self._rng = rng
+        self._chain = Chain(problem)
+        self._evolution = Evolution(rng, self._chain, share_of_time=0.5)
+        self._space: _FeatureSpace | None = None
+        self._model: Model = frozenset()
+        self._draws: list[tuple[float, float]] = []
+        self._visits: dict[int, int] = {}
+
+    @property
+    def finished(self) -> bool:
+        return self._evolution.finished and (
+            len(self._draws) == self._chain.problem.effort.n_final
+            or (len(self._draws) > 0 and self._chain.out_of_time())
+        )
+
+    def advance(self) -> None:
+        if not self._evolution.finished:
+            self._evolution.advance()
+            return
+        if self._space is None:
+            reservoir = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
+            self._space = _FeatureSpace(self._chain, reservoir)
+            self._model = _draw_start(self._rng, self._chain)
+        self._step(self._space)
+
+    def _step(self, space: "_FeatureSpace") -> None:
+        rate = self._chain.problem.effort.mjmcmc.rate
+        self._model, swap = reversible_step(self._rng, space, self._model, rate)
+        self._chain.count_move("population swap", accepted=swap.accepted)
+        self._draws.append((space.log_posterior(self._model), float(len(self._model))))
+        for number in self._model:
+            self._visits[number] = self._visits.get(number, 0) + 1
+
+    def glimpse(self) -> Glimpse:
+        effort = self._chain.problem.effort
+        done = self._evolution.n_done + len(self._draws)
+        return self._chain.glimpse(done, effort.n_populations + effort.n_final)
+
+    def freeze(self) -> Snapshot:
+        own = Snapshot(
+            content={"model": sorted(self._model), "sampling": self._space is not None},
+            arrays={
+                "draws": np.array(self._draws, dtype=np.float64).reshape(-1, 2),
+                "visits": np.array(list(self._visits.items()), dtype=np.int64).reshape(-1, 2),
+            },
+        )
+        return Snapshot.join(
+            generator=freeze_generator(self._rng),
+            chain=self._chain.freeze(),
+            evolution=self._evolution.freeze(),
+            own=own,
+            space=Snapshot() if self._space is None else self._space.freeze(),
+        )
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        thaw_generator(self._rng, snapshot.part("generator"))
+        self._chain.thaw(snapshot.part("chain"))
+        self._evolution.thaw(snapshot.part("evolution"))
+        own = snapshot.part("own")
+        self._model = frozenset(own.content["model"])
+        self._draws = [(value, size) for value, size in own.arrays["draws"].tolist()]
+        self._visits = dict(own.arrays["visits"].tolist())
+        if own.content["sampling"]:
+            space = snapshot.part("space")
+            reservoir = Reservoir.thawed(space.part("reservoir"), self._chain.problem.table)
+            self._space = _FeatureSpace(self._chain, reservoir)
+            self._space.thaw(space)
+
+    def result(self) -> ChainResult:
+        frequency = np.zeros(len(self._chain.registry))
+        for number, count in self._visits.items():
+            frequency[number] = count / len(self._draws)
+        log_posterior, size = np.array(self._draws, dtype=np.float64).reshape(-1, 2).T
+        return self._chain.result(Draws(log_posterior, size, frequency))
 
 
 def _draw_start(rng: np.random.Generator, chain: Chain) -> Model:
@@ -74,10 +131,12 @@ class _FeatureSpace:
         self._problem = chain.problem
         self._reservoir = reservoir
         self._cumulative = np.cumsum(reservoir.weights)
-        self._columns: dict[int, Column] = {
-            int(number): reservoir.columns[:, position]
-            for position, number in enumerate(reservoir.numbers)
-        }
+        self._columns: dict[int, Column] = {}
+        # The spelling that each column was computed from.
+        self._spellings: dict[int, Feature] = {}
+        for position, number in enumerate(reservoir.numbers.tolist()):
+            self._columns[number] = reservoir.columns[:, position]
+            self._spellings[number] = reservoir.spellings[position]
         self._features: dict[int, Feature] = {}
         self._kinship = self._problem.kinship(chain.registry)
         self._known: dict[Model, float] = {}
@@ -137,12 +196,14 @@ class _FeatureSpace:
             self._chain.rejections.count(Status(statuses[0]).meaning)
             return None
         number = self._chain.registry.number(feature, columns[:, 0])
-        self._columns.setdefault(number, columns[:, 0])
+        if number not in self._spellings:
+            self._spellings[number] = feature
+            self._columns[number] = columns[:, 0]
         return number
 
     def _column(self, number: int) -> Column:
         if number not in self._columns:
-            feature = self._feature(number)
+            feature = self._spellings.setdefault(number, self._feature(number))
             self._columns[number] = evaluate([feature], self._problem.table)[0][:, 0]
         return self._columns[number]
 
@@ -185,3 +246,33 @@ class _FeatureSpace:
         columns = [self._column(number) for number in members]
         values = np.column_stack(columns) if columns else np.empty((self._problem.table.n_rows, 0))
         return prior + self._problem.engine.log_evidence(values)[0]
+
+    def freeze(self) -> Snapshot:
+        """The reservoir, spellings and values met so far; columns are computed again."""
+        members = list(concatenated.from_iterable(sorted(model) for model in self._known))
+        own = Snapshot(
+            arrays={
+                "spelled": np.array(list(self._spellings), dtype=np.int64),
+                "named": np.array(list(self._features), dtype=np.int64),
+                "known_sizes": np.array([len(model) for model in members], dtype=np.int64),
+                "known_members": np.array(
+                    list(concatenated.from_iterable(members)), dtype=np.int64
+                ),
+                "known_values": np.array(list(self._known.values()), dtype=np.float64),
+            },
+            features={
+                "spelled": list(self._spellings.values()),
+                "named": list(self._features.values()),
+            },
+        )
+        return Snapshot.join(own=own, reservoir=self._reservoir.freeze())
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        """Know the spellings and values of the frozen space."""
+        own = snapshot.part("own")
+        arrays, features = own.arrays, own.features
+        self._spellings = dict(zip(arrays["spelled"].tolist(), features["spelled"], strict=True))
+        self._features = dict(zip(arrays["named"].tolist(), features["named"], strict=True))
+        ends = np.cumsum(arrays["known_sizes"])[:-1]
+        models = [frozenset(part.tolist()) for part in np.split(arrays["known_members"], ends)]
+        self._known = dict(zip(models, arrays["known_values"].tolist(), strict=False))

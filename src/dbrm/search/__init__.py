@@ -4,6 +4,7 @@ from dbrm.search.enumeration import enumerate_population
 from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
 from dbrm.search.ledger import Ledger, ModelTable, model_keys, split_key, unique_rows
 from dbrm.search.mjmcmc import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
+from dbrm.search.walker import Walker
 
 __all__ = [
     "KERNEL_NAMES",
@@ -16,6 +17,7 @@ __all__ = [
     "Population",
     "PriorTerms",
     "Walk",
+    "Walker",
     "enumerate_population",
     "log_sum_exp",
     "model_keys",

@@ -7,7 +7,7 @@ go, and their mass is kept in the books as lost.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from dbrm.errors import InvalidSettingError
 from dbrm.search.exploration import log_sum_exp
 
 __all__ = ["Ledger", "ModelTable", "model_keys", "split_key", "unique_rows"]
+
+# Records up to so many wait before repeated models are looked for.
+_FEW = 10_000
 
 Keys = npt.NDArray[np.uint64]
 Members = npt.NDArray[np.int32]
@@ -50,6 +53,10 @@ class ModelTable:
     def owners(self) -> npt.NDArray[np.int64]:
         """For every entry of `members`, the model it belongs to."""
         return np.repeat(np.arange(len(self)), self.sizes)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def features_of(self, row: int) -> Members:
         """Feature numbers of one model."""
@@ -126,6 +133,8 @@ class Ledger:
         self._max_models = max_models
         self._pending: list[ModelTable] = []
         self._n_pending = 0
+        self._n_settled = 0
+        self.n_dropped = 0
         self.log_lost = -np.inf
 
     def record(self, models: ModelTable, log_lost: float = -np.inf) -> None:
@@ -133,8 +142,24 @@ class Ledger:
         self._pending.append(models)
         self._n_pending += len(models)
         self.log_lost = float(np.logaddexp(self.log_lost, log_lost))
-        if self._n_pending > 2 * self._max_models:
+        bearable = max(2 * self._n_settled, _FEW)
+        if self._n_pending > min(bearable, 2 * self._max_models):
             self.models()
+
+    def pending(self) -> ModelTable | None:
+        """The records as they are, repeated models and all; none if there are none."""
+        return ModelTable.concatenate(self._pending) if self._pending else None
+
+    def restore(self, pending: ModelTable | None, n_settled: int) -> None:
+        """Take over the records of another ledger; `models` then has the same effects."""
+        self._pending = [] if pending is None else [pending]
+        self._n_pending = 0 if pending is None else len(pending)
+        self._n_settled = n_settled
+
+    @property
+    def n_settled(self) -> int:
+        """Different models when they were last counted."""
+        return self._n_settled
 
     def models(self) -> ModelTable:
         """All models once each, in order of their keys."""
@@ -145,9 +170,10 @@ class Ledger:
             order = np.argsort(-log_posterior, kind="stable")
             dropped = log_sum_exp(log_posterior[order[self._max_models :]])
             self.log_lost = float(np.logaddexp(self.log_lost, dropped))
+            self.n_dropped += len(table) - self._max_models
             table = table.take(np.sort(order[: self._max_models]))
         self._pending = [table]
-        self._n_pending = len(table)
+        self._n_pending = self._n_settled = len(table)
         return table
 
 

@@ -1,9 +1,9 @@
-r"""Mode jumping MCMC inside one population: settings, run, and what it found.
+r"""Mode jumping MCMC inside one population: its settings.
 
 The loop itself is `dbrm._kernels.mjmcmc`; there the kernels and their ratios are
-written down. Two estimates come out of a run: renormalised over all models looked at
-(the paper's eq. for :math:`\hat p(M|y)`, Sec. 3), and visit frequencies (eq. map2), which
-are only collected after adaptation has ended.
+written down; `dbrm.search.walker` runs it. Two estimates come out of a run: renormalised
+over all models looked at (the paper's eq. for :math:`\hat p(M|y)`, Sec. 3), and visit
+frequencies (eq. map2), which are only collected after adaptation has ended.
 """
 
 from dataclasses import dataclass, field, fields
@@ -12,16 +12,13 @@ from typing import Any, final
 import numpy as np
 
 from dbrm._kernels import mjmcmc as source
-from dbrm._kernels.evaluation import COMPILED_CONTEXTS
-from dbrm._kernels.plain import plain
-from dbrm._kernels.store import Store, new_store
-from dbrm._typing import FloatArray, IntArray, Mask, Masks
+from dbrm._kernels.store import new_store
+from dbrm._typing import FloatArray, Mask
 from dbrm.errors import InvalidSettingError
-from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
+from dbrm.search.exploration import Exploration, Population, PriorTerms
+from dbrm.search.walker import KERNEL_NAMES, Walker, collect, kernels, new_target
 
 __all__ = ["KERNEL_NAMES", "KernelMix", "Mjmcmc", "OptimiserMix"]
-
-KERNEL_NAMES = ("change", "swap", "add_delete", "multiple_try", "large_jump")
 
 
 @final
@@ -159,16 +156,9 @@ class Mjmcmc:
         self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
     ) -> Exploration:
         """Walk through the masks of a population from `start`."""
-        size = population.size
-        store = new_store(self._capacity(size), max(1, -(-size // 64)))
-        target = _target(population, store, terms)
-        compiled = isinstance(target.context, COMPILED_CONTEXTS)
-        loop = source.mjmcmc_loop if compiled else plain(source).mjmcmc_loop
-        mask, propensity = terms.without_orphans(start), np.full(size, 0.5)
-        plan = self.plan()
-        trace = _new_trace(self.n_steps, store)
-        loop(rng, target, plan, mask, propensity, trace)
-        return self._collect(store, trace, plan.adapt_until, size, mask)
+        walker = Walker(self, population, terms, start)
+        walker.walk(rng, self.n_steps)
+        return walker.found()
 
     def climb(
         self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
@@ -178,64 +168,17 @@ class Mjmcmc:
         plan = self.plan()
         moves = plan.moves_per_temperature * plan.temperatures.size + self.local_moves
         met = max(self.greedy_steps * size, moves) + 1
-        store = new_store(min(met, self._capacity(size)), max(1, -(-size // 64)))
-        target = _target(population, store, terms)
-        compiled = isinstance(target.context, COMPILED_CONTEXTS)
-        climb = source.optimise_from if compiled else plain(source).optimise_from
+        store = new_store(min(met, self.capacity(size)), max(1, -(-size // 64)))
+        target = new_target(population, store, terms)
         mask = terms.without_orphans(start)
-        climb(rng, target, plan, mask)
-        return self._collect(store, None, 0, size, mask)
+        kernels(target).optimise_from(rng, target, plan, mask)
+        return collect(store, mask, window=self.window, max_kept=self.max_kept)
 
-    def _capacity(self, size: int) -> int:
+    def capacity(self, size: int) -> int:
         """Room for every model that can be met, up to a limit."""
         per_step = self.n_tries * 2 + 2
         met = 1 << size if size < 24 else 1 << 24
         return int(min(met, self.n_steps * per_step + 1, 4 * self.max_kept + 1))
-
-    def _collect(
-        self, store: Store, trace: source.Trace | None, adapted: int, size: int, last: Mask
-    ) -> Exploration:
-        count = int(store.counts[0])
-        masks = _unpack(store.words[:count], size)
-        log_evidence, log_prior = store.values[:count], store.priors[:count]
-        log_posterior = log_evidence + log_prior
-        log_mass = log_sum_exp(log_posterior)
-        share = np.exp(log_posterior - log_mass)
-        kept = np.flatnonzero(log_posterior >= log_posterior.max() - self.window)
-        if kept.size > self.max_kept:
-            kept = kept[np.argsort(-log_posterior[kept], kind="stable")[: self.max_kept]]
-        left_out = np.delete(log_posterior, kept)
-        counts = np.bincount(store.statuses[:count], minlength=1)
-        return Exploration(
-            masks=masks[kept],
-            log_evidence=log_evidence[kept],
-            log_prior=log_prior[kept],
-            statuses=store.statuses[:count][kept],
-            inclusion=np.minimum(share @ masks, 1.0),
-            log_mass=log_mass,
-            log_lost=float(np.logaddexp(log_sum_exp(left_out), store.log_lost[0])),
-            n_evaluated=count + int(store.counts[2]),
-            status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
-            last=last,
-            walk=None if trace is None else _walk(trace, adapted, masks, kept),
-        )
-
-
-def _target(population: Population, store: Store, terms: PriorTerms) -> source.Target:
-    context = population.kernel().context
-    return source.Target(context, store, terms.feature, terms.size, terms.parents, terms.needed)
-
-
-def _walk(trace: source.Trace, adapted: int, masks: Masks, kept: IntArray) -> Walk:
-    visits = trace.visits[: len(masks)]
-    return Walk(
-        frequency=visits @ masks / max(int(visits.sum()), 1),
-        visits=visits[kept],
-        log_posterior=trace.log_posterior[adapted:],
-        size=trace.size[adapted:],
-        proposed=dict(zip(KERNEL_NAMES, trace.proposed_by.tolist(), strict=True)),
-        accepted=dict(zip(KERNEL_NAMES, trace.accepted_by.tolist(), strict=True)),
-    )
 
 
 def _weights(mix: KernelMix | OptimiserMix) -> FloatArray:
@@ -247,22 +190,3 @@ def _check_weights(mix: Any, owner: str) -> None:
     if not (np.all(np.isfinite(weights)) and np.all(weights >= 0) and weights.sum() > 0):
         msg = f"{owner} needs weights that are not negative and not all zero; got {mix!r}."
         raise InvalidSettingError(msg)
-
-
-def _new_trace(n_steps: int, store: Store) -> source.Trace:
-    n_kernels = len(KERNEL_NAMES)
-    return source.Trace(
-        log_posterior=np.empty(n_steps),
-        size=np.empty(n_steps, dtype=np.int32),
-        kernel=np.empty(n_steps, dtype=np.int8),
-        accepted=np.empty(n_steps, dtype=np.bool_),
-        visits=np.zeros(store.values.size, dtype=np.int64),
-        proposed_by=np.zeros(n_kernels, dtype=np.int64),
-        accepted_by=np.zeros(n_kernels, dtype=np.int64),
-    )
-
-
-def _unpack(words: "np.typing.NDArray[np.uint64]", size: int) -> Masks:
-    """Turn packed words into boolean masks."""
-    octets = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)
-    return np.unpackbits(octets, axis=1, bitorder="little")[:, :size].astype(np.bool_)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbrm.evolution import Operators, run_gmjmcmc
+from dbrm.evolution import Gmjmcmc, Operators, proceed
 from dbrm.evolution.adaptation import OperatorMemory
 
 
@@ -74,7 +74,7 @@ def test_a_chain_learns_population_by_population(pose, rng, monkeypatch):
         grammar=replace(problem.grammar, adaptive=True),
         effort=replace(problem.effort, n_populations=12),
     )
-    run_gmjmcmc(rng, problem)
+    proceed(Gmjmcmc(rng, problem)).result()
     assert len(learned) == 11
     assert learned[0] == Operators(0.25, 0.25, 0.25, 0.25)
     assert len(set(learned)) > 2

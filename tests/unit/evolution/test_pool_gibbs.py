@@ -7,9 +7,9 @@ from math import comb, log
 import numpy as np
 import pytest
 
-from dbrm.evolution import run_pool_gibbs
+from dbrm.evolution import PoolGibbs, proceed
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import evolve
+from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.pool_gibbs import _Sampler, draw_window, log_window_count
 from dbrm.evolution.problem import Stop
 from dbrm.evolution.reservoir import fill_reservoir
@@ -46,7 +46,7 @@ def test_a_window_as_large_as_the_pool_is_the_pool(rng):
 @pytest.fixture
 def sampler(problem, rng):
     chain = Chain(problem)
-    evolve(rng, chain)
+    proceed(Evolution(rng, chain))
     return _Sampler(chain, fill_reservoir(chain, 12))
 
 
@@ -84,7 +84,7 @@ def test_the_start_is_the_best_model_of_the_pool(sampler):
 
 def test_draws_are_averages_of_conditional_inclusion(problem, rng):
     effort = replace(problem.effort, n_final=50)
-    result = run_pool_gibbs(rng, replace(problem, effort=effort))
+    result = proceed(PoolGibbs(rng, replace(problem, effort=effort))).result()
     assert result.draws.size.shape == (50,)
     assert result.draws.frequency.max() <= 1.0 + 1e-12
     product = [str(feature) for feature in result.features].index("x1*x2")
@@ -93,5 +93,5 @@ def test_draws_are_averages_of_conditional_inclusion(problem, rng):
 
 def test_a_chain_that_is_out_of_time_takes_one_step(problem, rng):
     effort = replace(problem.effort, n_final=10_000, stop=Stop(seconds=0.0))
-    result = run_pool_gibbs(rng, replace(problem, effort=effort))
+    result = proceed(PoolGibbs(rng, replace(problem, effort=effort))).result()
     assert result.draws.size.shape == (1,)

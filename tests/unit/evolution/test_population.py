@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.evolution import Effort, Filtration, Operators, Registry, run_enumeration, run_gmjmcmc
+from dbrm.evolution import (
+    Effort,
+    Filtration,
+    Gmjmcmc,
+    Operators,
+    Registry,
+    proceed,
+    run_enumeration,
+)
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.population import Rejections, all_covariates, first_population, next_population
 from dbrm.evolution.registry import same_up_to_affine
@@ -152,7 +160,7 @@ def test_a_tiny_closed_grammar_is_explored_completely(rng, pose):
         max_complexity=3,
         n_populations=6_000,
     )
-    found = run_gmjmcmc(rng, problem)
+    found = proceed(Gmjmcmc(rng, problem)).result()
     assert {str(feature) for feature in found.features} == closed_grammar()
     assert len(closed_grammar()) == 20
 
@@ -184,7 +192,7 @@ def test_all_models_of_all_populations_count(rng, pose):
     """The published implementation forgot those of earlier populations."""
     values = rng.normal(size=(60, 3))
     problem = pose(values, values[:, 0] + rng.normal(size=60), n_populations=8)
-    found = run_gmjmcmc(rng, problem)
+    found = proceed(Gmjmcmc(rng, problem)).result()
     keys = {key.tobytes() for key in found.models.keys}
     assert len(keys) == len(found.models)
     covariates = [found.features.index(dbrm.parse_feature(f"x{j}")) for j in (1, 2, 3)]
@@ -198,7 +206,7 @@ def test_models_are_worth_what_the_engine_says(rng, pose):
     """Evidence and prior of every model recorded, once more from its features' texts."""
     values = rng.uniform(0.1, 2.0, size=(40, 3))
     problem = pose(values, values[:, 0] ** 2 + rng.normal(size=40), transforms=("not", "troot"))
-    found = run_gmjmcmc(rng, problem)
+    found = proceed(Gmjmcmc(rng, problem)).result()
     for row in range(0, len(found.models), max(1, len(found.models) // 100)):
         features = [found.features[number] for number in found.models.features_of(row)]
         columns = np.array([f.evaluate(problem.table) for f in features]).reshape(-1, 40).T
@@ -220,7 +228,7 @@ def test_enumeration_keeps_every_one_of_dependent_columns(rng, pose):
 
 def test_no_covariates_leave_the_intercept(rng, pose):
     problem = pose(np.empty((10, 0)), rng.normal(size=10))
-    found = run_gmjmcmc(rng, problem)
+    found = proceed(Gmjmcmc(rng, problem)).result()
     assert len(found.models) == 1
     assert found.features == []
 
@@ -238,7 +246,7 @@ def test_a_large_population_is_walked_not_enumerated(rng, pose):
     values = rng.normal(size=(80, 30))
     problem = pose(values, values[:, 0] + rng.normal(size=80), population_size=24, n_populations=2)
     problem = _with_steps(problem, 300)
-    found = run_gmjmcmc(rng, problem)
+    found = proceed(Gmjmcmc(rng, problem)).result()
     assert found.n_evaluated < 10_000
     assert found.moves["change"][0] > 0
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbrm.evolution import run_rgmjmcmc
+from dbrm.evolution import Rgmjmcmc, proceed
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import evolve
+from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.problem import Stop
 from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.evolution.rgmjmcmc import _draw_start, _FeatureSpace
@@ -24,7 +24,7 @@ def problem(pose, rng):
 @pytest.fixture
 def chain(problem, rng):
     chain = Chain(problem)
-    evolve(rng, chain)
+    proceed(Evolution(rng, chain))
     return chain
 
 
@@ -112,7 +112,7 @@ def test_a_chain_starts_at_a_model_it_knows(chain, rng):
 
 def test_draws_are_recorded_step_by_step(problem, rng):
     effort = replace(problem.effort, n_final=80)
-    result = run_rgmjmcmc(rng, replace(problem, effort=effort))
+    result = proceed(Rgmjmcmc(rng, replace(problem, effort=effort))).result()
     assert result.draws.log_posterior.shape == result.draws.size.shape == (80,)
     assert result.draws.frequency.sum() == pytest.approx(result.draws.size.mean())
     assert result.moves["population swap"][0] == 80
@@ -122,5 +122,5 @@ def test_draws_are_recorded_step_by_step(problem, rng):
 
 def test_a_chain_that_is_out_of_time_takes_one_step(problem, rng):
     effort = replace(problem.effort, n_final=10_000, stop=Stop(seconds=0.0))
-    result = run_rgmjmcmc(rng, replace(problem, effort=effort))
+    result = proceed(Rgmjmcmc(rng, replace(problem, effort=effort))).result()
     assert result.draws.size.shape == (1,)

@@ -37,7 +37,8 @@ def run(loop, context, settings, start, size_prior=None):
     )
     mask = start.copy()
     seed = np.random.Generator(np.random.PCG64(1))
-    loop(seed, target, settings.plan(), mask, np.full(size, 0.5), trace)
+    position = mjmcmc.new_position(mask, np.full(size, 0.5))
+    loop(seed, target, settings.plan(), position, trace, n_steps)
     return trace, store, mask
 
 

@@ -14,7 +14,7 @@ import dbrm
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import Jeffreys, Observations, build_engine
-from dbrm.evolution import Operators, run_gmjmcmc
+from dbrm.evolution import Gmjmcmc, Operators, proceed
 from dbrm.evolution.projection import (
     AllLayers,
     Bayes,
@@ -153,7 +153,7 @@ def test_chains_agree_on_the_weights_of_every_feature(rng, strategy, pose):
     for seed in range(4):
         # A fresh problem remembers nothing.
         own = replace(problem, grammar=replace(problem.grammar, projection=quick))
-        for feature in run_gmjmcmc(np.random.default_rng(seed), own).features:
+        for feature in proceed(Gmjmcmc(np.random.default_rng(seed), own)).result().features:
             met_again += feature.key in texts and bool(free_projections(feature))
             assert texts.setdefault(feature.key, feature.text) == feature.text
             nested += any(free_projections(child) for child in feature.children)

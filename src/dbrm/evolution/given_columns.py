@@ -1,0 +1,110 @@
+"""The given covariates only, no engineering: MJMCMC (paper, Algorithm 1), and enumeration."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from typing import final
+
+import numpy as np
+
+from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
+from dbrm.evolution.population import all_covariates
+from dbrm.evolution.problem import Problem
+from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.search import Walker, enumerate_population
+
+__all__ = ["MjmcmcRun", "run_enumeration"]
+
+# The walk is made in pieces of about so many seconds, the first of so many steps.
+_PIECE_SECONDS = 0.1
+_FIRST_PIECE = 200
+
+
+@final
+class MjmcmcRun(AbstractRun):
+    """One walk through the subsets of the covariates.
+
+    Budgets are looked at between pieces of it. The pieces change nothing but that.
+    """
+
+    def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
+        self._rng = rng
+        self._chain = Chain(problem)
+        self._population = all_covariates(problem, self._chain.registry)
+        self._n_steps = problem.effort.n_final
+        self._piece = _FIRST_PIECE
+        self._walker = Walker(
+            replace(problem.effort.mjmcmc, n_steps=self._n_steps),
+            problem.engine.prepare(self._population.columns),
+            self._population.prior_terms(problem, self._chain.registry),
+            np.zeros(self._population.size, dtype=np.bool_),
+        )
+
+    @property
+    def finished(self) -> bool:
+        stop = self._chain.problem.effort.stop
+        n_models = self._walker.n_models
+        return (
+            self._walker.n_done == self._n_steps
+            or (self._walker.n_done > 0 and self._chain.out_of_time())
+            or n_models >= stop.evaluations
+            or (stop.unique_models is not None and n_models >= stop.unique_models)
+        )
+
+    def advance(self) -> None:
+        before = perf_counter()
+        self._walker.walk(self._rng, self._piece)
+        spent = max(perf_counter() - before, 1e-6)
+        self._piece = int(self._piece * min(max(_PIECE_SECONDS / spent, 0.1), 10.0)) + 1
+
+    def glimpse(self) -> Glimpse:
+        best, mask = self._walker.best()
+        features = self._population.features(self._chain.registry)
+        text = " + ".join(str(features[j]) for j in np.flatnonzero(mask)) or "1"
+        done = self._walker.n_done
+        return Glimpse(done, self._n_steps, self._walker.n_models, best, text)
+
+    def freeze(self) -> Snapshot:
+        return Snapshot.join(
+            generator=freeze_generator(self._rng),
+            walker=Snapshot({"seconds": self._chain.seconds}, self._walker.to_arrays()),
+        )
+
+    def thaw(self, snapshot: Snapshot) -> None:
+        thaw_generator(self._rng, snapshot.part("generator"))
+        walker = snapshot.part("walker")
+        self._walker.restore(walker.arrays)
+        self._chain.set_clock(walker.content["seconds"])
+
+    def result(self) -> ChainResult:
+        problem, population = self._chain.problem, self._population
+        books = Chain(problem)
+        books.registry = self._chain.registry
+        found = self._walker.found()
+        books.record(found, population)
+        walk = found.walk
+        assert walk is not None
+        frequency = np.zeros(len(books.registry))
+        frequency[population.numbers] = walk.frequency
+        return books.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))
+
+
+def run_enumeration(
+    problem: Problem, report: Callable[[int, int], None] | None = None
+) -> ChainResult:
+    """All subsets of the covariates, no engineering: the exact posterior.
+
+    `report` is told how many of how many models are done, where that takes time.
+    """
+    chain = Chain(problem)
+    population = all_covariates(problem, chain.registry)
+    found = enumerate_population(
+        problem.engine.prepare(population.columns),
+        population.prior_terms(problem, chain.registry),
+        window=problem.effort.window,
+        max_kept=problem.effort.max_models,
+        report=report,
+    )
+    chain.record(found, population)
+    return chain.result()

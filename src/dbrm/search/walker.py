@@ -1,0 +1,206 @@
+"""A walk of MJMCMC through one population that can be interrupted and taken up again.
+
+However many pieces a walk is made in, its steps are the same. Between pieces all of it
+is a few arrays. What the models are worth is the business of the population it walks through.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbrm._kernels import mjmcmc as source
+from dbrm._kernels.evaluation import COMPILED_CONTEXTS
+from dbrm._kernels.plain import plain
+from dbrm._kernels.store import Store, new_store, refill
+from dbrm._typing import FloatArray, IntArray, Mask, Masks
+from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
+
+if TYPE_CHECKING:
+    from dbrm.search.mjmcmc import Mjmcmc
+
+__all__ = ["KERNEL_NAMES", "Walker", "collect", "kernels", "new_target"]
+
+KERNEL_NAMES = ("change", "swap", "add_delete", "multiple_try", "large_jump")
+
+_STORED = ("words", "values", "priors", "statuses")
+_PLACE = source.Position._fields
+_PER_STEP = ("log_posterior", "size", "kernel", "accepted")
+# Masks turned into numbers at a time.
+_CHUNK = 1 << 15
+
+
+class Walker:
+    """A walk under way.
+
+    Parameters
+    ----------
+    settings
+        Its length and its kernels.
+    population, terms
+        What it walks through, and the prior there.
+    start
+        The first mask.
+    """
+
+    def __init__(
+        self, settings: "Mjmcmc", population: Population, terms: PriorTerms, start: Mask
+    ) -> None:
+        size = population.size
+        self._settings = settings
+        self._size = size
+        self._plan = settings.plan()
+        self._store = new_store(settings.capacity(size), max(1, -(-size // 64)))
+        self._target = new_target(population, self._store, terms)
+        self._trace = _new_trace(settings.n_steps, self._store)
+        mask = terms.without_orphans(start)
+        self._position = source.new_position(mask, np.full(size, 0.5))
+
+    @property
+    def n_done(self) -> int:
+        """Steps made so far."""
+        return int(self._position.step[0])
+
+    @property
+    def n_models(self) -> int:
+        """Different models met so far."""
+        return int(self._store.counts[0])
+
+    def best(self) -> tuple[float, Mask]:
+        """Log posterior and mask of the best model so far."""
+        store, count = self._store, self.n_models
+        row = int(np.argmax(store.values[:count] + store.priors[:count]))
+        mask = _unpack(store.words[row : row + 1], self._size)[0]
+        return float(store.values[row] + store.priors[row]), mask
+
+    def walk(self, rng: np.random.Generator, n_steps: int) -> None:
+        """Make so many more steps, at most those that are left."""
+        until = min(self.n_done + n_steps, self._settings.n_steps)
+        loop = kernels(self._target).mjmcmc_loop
+        loop(rng, self._target, self._plan, self._position, self._trace, until)
+
+    def found(self) -> Exploration:
+        """What was found so far."""
+        return collect(
+            self._store,
+            self._position.mask,
+            window=self._settings.window,
+            max_kept=self._settings.max_kept,
+            walk=(self._trace, self._plan.adapt_until, self.n_done),
+        )
+
+    def to_arrays(self) -> dict[str, Any]:
+        """All of the walk, for `restore`."""
+        count, done = self.n_models, self.n_done
+        return {
+            **{f"store_{name}": getattr(self._store, name)[:count] for name in _STORED},
+            "store_counts": self._store.counts,
+            "store_log_lost": self._store.log_lost,
+            **{f"position_{name}": getattr(self._position, name) for name in _PLACE},
+            **{f"trace_{name}": getattr(self._trace, name)[:done] for name in _PER_STEP},
+            "trace_visits": self._trace.visits[:count],
+            "trace_proposed_by": self._trace.proposed_by,
+            "trace_accepted_by": self._trace.accepted_by,
+        }
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take up a walk with the same settings where `to_arrays` left it."""
+        store = self._store
+        refill(store, *(np.ascontiguousarray(arrays[f"store_{name}"]) for name in _STORED))
+        store.counts[:] = arrays["store_counts"]
+        store.log_lost[:] = arrays["store_log_lost"]
+        for name in _PLACE:
+            getattr(self._position, name)[:] = arrays[f"position_{name}"]
+        for name in (*_PER_STEP, "visits", "proposed_by", "accepted_by"):
+            given = arrays[f"trace_{name}"]
+            getattr(self._trace, name)[: given.size] = given
+
+
+def kernels(target: source.Target) -> Any:
+    """The compiled functions where the engine's evaluation is compiled, else their plain twins."""
+    return source if isinstance(target.context, COMPILED_CONTEXTS) else plain(source)
+
+
+def new_target(population: Population, store: Store, terms: PriorTerms) -> source.Target:
+    """What a loop samples from."""
+    context = population.kernel().context
+    return source.Target(context, store, terms.feature, terms.size, terms.parents, terms.needed)
+
+
+def collect(
+    store: Store,
+    last: Mask,
+    *,
+    window: float,
+    max_kept: int,
+    walk: tuple[source.Trace, int, int] | None = None,
+) -> Exploration:
+    """Models worth keeping, and the sums over all of them.
+
+    Parameters
+    ----------
+    walk
+        Trace of a walk, the steps of it that served adaptation, and those made.
+    """
+    count = int(store.counts[0])
+    masks = _unpack(store.words[:count], last.size)
+    log_evidence, log_prior = store.values[:count], store.priors[:count]
+    log_posterior = log_evidence + log_prior
+    log_mass = log_sum_exp(log_posterior)
+    share = np.exp(log_posterior - log_mass)
+    kept = np.flatnonzero(log_posterior >= log_posterior.max() - window)
+    if kept.size > max_kept:
+        kept = kept[np.argsort(-log_posterior[kept], kind="stable")[:max_kept]]
+    left_out = np.delete(log_posterior, kept)
+    counts = np.bincount(store.statuses[:count], minlength=1)
+    return Exploration(
+        masks=masks[kept],
+        log_evidence=log_evidence[kept],
+        log_prior=log_prior[kept],
+        statuses=store.statuses[:count][kept],
+        inclusion=np.minimum(_add_up(share, masks), 1.0),
+        log_mass=log_mass,
+        log_lost=float(np.logaddexp(log_sum_exp(left_out), store.log_lost[0])),
+        n_evaluated=count + int(store.counts[2]),
+        status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
+        last=last,
+        walk=None if walk is None else _walk(*walk, masks, kept),
+    )
+
+
+def _walk(trace: source.Trace, adapted: int, done: int, masks: Masks, kept: IntArray) -> Walk:
+    visits = trace.visits[: len(masks)]
+    return Walk(
+        frequency=_add_up(visits, masks) / max(int(visits.sum()), 1),
+        visits=visits[kept],
+        log_posterior=trace.log_posterior[adapted:done],
+        size=trace.size[adapted:done],
+        proposed=dict(zip(KERNEL_NAMES, trace.proposed_by.tolist(), strict=True)),
+        accepted=dict(zip(KERNEL_NAMES, trace.accepted_by.tolist(), strict=True)),
+    )
+
+
+def _add_up(weights: "np.typing.NDArray[Any]", masks: Masks) -> FloatArray:
+    """Summed weight of the masks with each feature."""
+    total = np.zeros(masks.shape[1])
+    for start in range(0, len(masks), _CHUNK):
+        total += weights[start : start + _CHUNK] @ masks[start : start + _CHUNK]
+    return total
+
+
+def _new_trace(n_steps: int, store: Store) -> source.Trace:
+    n_kernels = len(KERNEL_NAMES)
+    return source.Trace(
+        log_posterior=np.empty(n_steps),
+        size=np.empty(n_steps, dtype=np.int32),
+        kernel=np.empty(n_steps, dtype=np.int8),
+        accepted=np.empty(n_steps, dtype=np.bool_),
+        visits=np.zeros(store.values.size, dtype=np.int64),
+        proposed_by=np.zeros(n_kernels, dtype=np.int64),
+        accepted_by=np.zeros(n_kernels, dtype=np.int64),
+    )
+
+
+def _unpack(words: "np.typing.NDArray[np.uint64]", size: int) -> Masks:
+    """Turn packed words into boolean masks."""
+    octets = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :size].astype(np.bool_)
