@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dbrm.fitting import enumerate_models as enumerate_models
     from dbrm.fitting import fit as fit
     from dbrm.fitting import log_evidence as log_evidence
+    from dbrm.fitting import resume as resume
     from dbrm.posterior import Posterior as Posterior
     from dbrm.posterior import load as load
     from dbrm.priors import ModelPrior as ModelPrior
@@ -45,6 +46,7 @@ _HOMES = {
     "load": "dbrm.posterior",
     "log_evidence": "dbrm.fitting",
     "parse_feature": "dbrm.features",
+    "resume": "dbrm.fitting",
 }
 _MODULES = ("datasets", "testing")
 

@@ -6,6 +6,8 @@ never an exception.
 """
 
 __all__ = [
+    "ChainError",
+    "CheckpointError",
     "DBRMError",
     "DBRMWarning",
     "FeatureSyntaxError",
@@ -28,6 +30,14 @@ class InvalidDataError(DBRMError, ValueError):
 
 class InvalidFileError(DBRMError, ValueError):
     """A file is damaged, of a newer version, or was not written by this package."""
+
+
+class CheckpointError(DBRMError, RuntimeError):
+    """A folder of checkpoints is in use, cannot be written, or belongs to another run."""
+
+
+class ChainError(DBRMError, RuntimeError):
+    """No chain came to an end; the message tells how the first one failed."""
 
 
 class InvalidSettingError(DBRMError, ValueError):

@@ -1,35 +1,25 @@
 """`dbrm.fit`, `dbrm.log_evidence`, `dbrm.enumerate_models`: the package in one call each."""
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from time import perf_counter
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from dbrm._typing import Column, TableLike
 from dbrm._version import __version__
-from dbrm.chains import Progress, run_chains, seed_sequence
+from dbrm.chains import Checkpoint
 from dbrm.data import check_vector, learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError
-from dbrm.evidence import build_engine, find_family, resolve_prior
-from dbrm.evolution import ChainResult, Problem, run_enumeration, sweep_features
+from dbrm.evidence import build_engine, resolve_prior
 from dbrm.formula import Reading, read_formula
-from dbrm.posing import merge_repeats, observe, pose
-from dbrm.posterior import LiveSource, Posterior, RunRecord, diagnose, merge_chains
-from dbrm.search import log_sum_exp
+from dbrm.keeping import Job, read_job
+from dbrm.posing import merge_repeats, observe
+from dbrm.posterior import Posterior
+from dbrm.running import execute
 from dbrm.settings import Settings
 
-__all__ = ["enumerate_models", "fit", "log_evidence"]
-
-# Enumeration: most columns (exact, by Laplace); models further than this from the best are
-# left out; most kept.
-_MOST_COLUMNS = {True: 25, False: 16}
-_WIDE_WINDOW = 60.0
-_MOST_MODELS = 1_000_000
+__all__ = ["enumerate_models", "fit", "log_evidence", "resume"]
 
 
 def fit(
@@ -85,7 +75,6 @@ def fit(
     1
     """
     chosen = Settings.from_options(settings)
-    started = perf_counter()
     read = _read(X, y, data, chosen)
     extras = {
         "sample_weight": sample_weight,
@@ -97,18 +86,47 @@ def fit(
     table = read.table
     if chosen.evidence is None:
         table, observations = merge_repeats(table, observations)
-    problem = pose(table, observations, chosen)
-    run = _enumerate if chosen.algorithm == "enumerate" else _search
-    problem, results = run(problem, chosen)
-    merged = merge_chains(results, problem, chosen.merge)
-    diagnostics = diagnose(merged, [result.draws for result in results])
-    record = replace(
-        _record(results, chosen, read.name, perf_counter() - started),
+    job = Job(
+        table=table,
+        observations=observations,
+        recipe=read.recipe,
+        settings=chosen,
+        response=str(read.name) if read.name else "y",
         formula=X if isinstance(X, str) else "",
         given=tuple(name for name, value in extras.items() if value is not None),
         n_rows=read.table.n_rows,
     )
-    return Posterior(merged, LiveSource(problem), read.recipe, record, diagnostics)
+    return execute(job)
+
+
+def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:
+    """Go on with a run that did not come to its end, as if nothing had happened.
+
+    Parameters
+    ----------
+    checkpoint
+        The folder that the run was given as ``checkpoint=``.
+    **settings
+        How, where and how long to work may change: ``n_jobs``, ``executor``, ``progress``,
+        ``time_budget``. Objects of your own that the run was given, such as transforms, must
+        be given again: files hold no code.
+
+    Returns
+    -------
+    Posterior
+        To the last bit what the run would have given without the interruption. A run that
+        had come to its end is only merged again.
+
+    Raises
+    ------
+    CheckpointError
+        If there is no run, another process works on it, or another version of dbrm wrote it.
+    InvalidFileError
+        If the file that says what the run is, and its copy, are damaged.
+    """
+    with Checkpoint(checkpoint, __version__, make=False) as folder:
+        job = read_job(folder, settings)
+    return execute(job)
 
 
 def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Reading:
@@ -130,40 +148,6 @@ def _add(own: Column | None, offset: Any) -> Any:
     if own is None or offset is None:
         return offset if own is None else own
     return own + check_vector(offset, own.size, name="offset")
-
-
-def _search(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
-    """Run the chains, after a look at all simple features."""
-    if chosen.algorithm != "mjmcmc":
-        problem = replace(problem, pool=problem.pool + tuple(sweep_features(problem, chosen.sweep)))
-    with _progress_bar(chosen) as progress:
-        results = run_chains(
-            problem,
-            chosen.n_chains,
-            seed_sequence(chosen.random_state),
-            algorithm=chosen.algorithm,
-            n_jobs=chosen.n_jobs,
-            progress=progress,
-        )
-    return problem, results
-
-
-def _enumerate(problem: Problem, chosen: Settings) -> tuple[Problem, list[ChainResult]]:
-    """Visit all subsets of the covariates."""
-    n_columns = len(problem.free_names)
-    most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian"]
-    if n_columns > most:
-        msg = (
-            f"algorithm='enumerate' visits all subsets of the columns and takes at most {most} "
-            f"for this family; X has {n_columns}. Choose another algorithm to search instead."
-        )
-        raise InvalidDataError(msg)
-    effort = replace(problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS)
-    if chosen.max_model_size is None:
-        problem = replace(problem, max_model_size=n_columns)
-    problem = replace(problem, effort=effort)
-    with _enumeration_bar(chosen) as report:
-        return problem, [run_enumeration(problem, report)]
 
 
 def log_evidence(
@@ -223,57 +207,3 @@ def enumerate_models(
         of the search have no meaning here; ``progress=True`` shows a bar.
     """
     return fit(X, y, penalty=penalty, algorithm="enumerate", **options)
-
-
-def _record(
-    results: list[ChainResult], chosen: Settings, response: Any, seconds: float
-) -> RunRecord:
-    status_counts: Counter[int] = Counter()
-    rejections: Counter[str] = Counter()
-    proposed: Counter[str] = Counter()
-    accepted: Counter[str] = Counter()
-    for result in results:
-        status_counts.update(result.status_counts)
-        rejections.update(result.rejections)
-        for name, (tried, passed) in result.moves.items():
-            proposed[name] += tried
-            accepted[name] += passed
-    return RunRecord(
-        response=str(response) if response else "y",
-        algorithm=chosen.algorithm,
-        uncertainty=chosen.uncertainty or ("laplace" if chosen.preset is None else "plugin"),
-        n_chains=len(results),
-        n_evaluated=sum(result.n_evaluated for result in results),
-        seconds=seconds,
-        seed=chosen.random_state if isinstance(chosen.random_state, int) else None,
-        status_counts=dict(status_counts),
-        rejections=dict(rejections),
-        moves={name: (count, accepted[name]) for name, count in proposed.items()},
-        chain_log_mass=tuple(
-            log_sum_exp(result.models.log_evidence + result.models.log_prior) for result in results
-        ),
-        settings=chosen.described(),
-        version=__version__,
-    )
-
-
-@contextmanager
-def _progress_bar(chosen: Settings) -> Iterator[Progress | None]:
-    if not chosen.progress:
-        yield None
-        return
-    from dbrm.report import progress_bar
-
-    with progress_bar(chosen.n_chains, chosen.n_populations, chosen.time_budget) as update:
-        yield update
-
-
-@contextmanager
-def _enumeration_bar(chosen: Settings) -> Iterator[Callable[[int, int], None] | None]:
-    if not chosen.progress:
-        yield None
-        return
-    from dbrm.report import counting_bar
-
-    with counting_bar("models") as update:
-        yield update

@@ -39,6 +39,8 @@ __all__ = ["merge_repeats", "observe", "pose"]
 
 Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
 
+# Of one model of a few features in a table, and of the work on it.
+_BYTES_PER_MODEL = 200
 # Steps per population that is not enumerated, and of the reversible samplers, by default.
 _EXACT_STEPS, _LAPLACE_STEPS, _REVERSIBLE_STEPS = 20_000, 500, 1_000
 
@@ -150,18 +152,44 @@ def _effort(chosen: Settings, *, exact: bool) -> Effort:
     own = mjmcmc.n_steps if mjmcmc.n_steps != Mjmcmc().n_steps else None
     n_iter = chosen.n_iter or own or (_EXACT_STEPS if exact else _LAPLACE_STEPS)
     reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
+    per_chain, merged = _room(chosen)
     return Effort(
         population_size=chosen.population_size,
         n_populations=chosen.n_populations,
-        mjmcmc=replace(mjmcmc, n_steps=n_iter),
+        mjmcmc=replace(mjmcmc, n_steps=n_iter, max_kept=min(mjmcmc.max_kept, per_chain)),
         n_init=chosen.n_init or n_iter,
         n_final=chosen.n_final or (_REVERSIBLE_STEPS if reversible else n_iter),
         stop=Stop(
             seconds=chosen.time_budget or inf,
             evaluations=chosen.max_evaluations or inf,
-            unique_models=chosen.max_unique,
+            unique_models=_most_unique(chosen),
         ),
+        max_models=per_chain,
+        max_merged=merged,
     )
+
+
+def _room(chosen: Settings) -> tuple[int, int]:
+    """Models that a chain, and the posterior, may keep within the memory allowed.
+
+    Half of it is for the chains, half for the posterior.
+    """
+    usual = Effort()
+    if chosen.max_memory is None:
+        return usual.max_models, usual.max_merged
+    models = int(chosen.max_memory * 1e6 / _BYTES_PER_MODEL / 2)
+    return (
+        max(min(models // chosen.n_chains, usual.max_models), 1),
+        max(min(models, usual.max_merged), 1),
+    )
+
+
+def _most_unique(chosen: Settings) -> int | None:
+    """Different models after which a chain ends."""
+    limits = [] if chosen.max_unique is None else [chosen.max_unique]
+    if chosen.max_models is not None:
+        limits.append(-(-chosen.max_models // chosen.n_chains))
+    return min(limits, default=None)
 
 
 def _read_features(

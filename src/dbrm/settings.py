@@ -6,6 +6,7 @@ A value of ``None`` leaves the choice to the preset (`Settings.resolved`).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import log
+from os import PathLike
 from typing import Any, Literal, Self, final
 
 from dbrm.errors import InvalidSettingError, UnknownNameError
@@ -85,6 +86,15 @@ class Settings:
         End the evolution of a chain early after so many different models or evaluations, or
         the run after so many seconds. They are looked at between populations; the reversible
         samplers give half of the time to evolution and stop counting when it is over.
+    max_models
+        End the run early after so many different models: each chain after its share of them.
+    max_memory
+        Megabytes for the models that are kept; the least probable go first, and their mass
+        is in ``Posterior.lost_mass``. Without it a chain keeps up to 100,000 models and the
+        posterior up to a million.
+    stop
+        ``"agreement"``: end the run early when the chains agree. They are compared after every
+        eighth of their populations (or steps), by the rules of `Posterior.diagnostics`.
     n_chains, merge
         Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always, exclude, start
@@ -113,6 +123,12 @@ class Settings:
         family and prior; slower, and the same search.
     n_jobs, random_state, progress
         As in scikit-learn; `progress` shows a bar.
+    executor
+        Where to run the chains in place of this machine's cores: a ``dask.distributed.Client``,
+        ``"ray"``, or a ``concurrent.futures.Executor``.
+    checkpoint
+        A folder in which the run is kept while it works, so that `dbrm.resume` can go on with
+        it. If it holds this very run already, the run goes on from there.
     """
 
     family: str | Family = "gaussian"
@@ -140,6 +156,9 @@ class Settings:
     max_unique: int | None = None
     max_evaluations: int | None = None
     time_budget: float | None = None
+    max_models: int | None = None
+    max_memory: float | None = None
+    stop: Literal["agreement"] | None = None
     n_chains: int = 4
     merge: Literal["union", "mass", "uniform"] = "union"
     always: str | Sequence[str | Feature] = ()
@@ -156,6 +175,8 @@ class Settings:
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool = False
+    executor: Any = None
+    checkpoint: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_complexity", "population_size", "n_populations", "n_chains"):
@@ -166,12 +187,16 @@ class Settings:
         resolve_strategy(self.projection)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)
-        for name in ("n_init", "n_iter", "n_final", "max_unique", "max_evaluations"):
+        for name in ("n_init", "n_iter", "n_final", "max_unique", "max_evaluations", "max_models"):
             if getattr(self, name) is not None:
                 self._check_integer(name, least=1)
         if self.time_budget is not None and not self.time_budget > 0:
             msg = f"time_budget must be a positive number of seconds; got {self.time_budget!r}."
             raise InvalidSettingError(msg)
+        if self.max_memory is not None and not self.max_memory > 0:
+            msg = f"max_memory must be a positive number of megabytes; got {self.max_memory!r}."
+            raise InvalidSettingError(msg)
+        self._check_choice("stop", (None, "agreement"))
         self._check_choice(
             "algorithm", ("gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc", "enumerate")
         )

@@ -1,5 +1,16 @@
-"""One chain is one pure function of a task; many chains run through joblib."""
+"""Chains are run in slices, each a pure function of its task, on whatever workers there are."""
 
-from dbrm.chains.run import ChainTask, Progress, run_chain, run_chains, seed_sequence
+from dbrm.chains.checkpoint import Checkpoint
+from dbrm.chains.run import Progress, RunReport, run_chains, seed_sequence
+from dbrm.chains.task import ChainTask, Slice, run_slice
 
-__all__ = ["ChainTask", "Progress", "run_chain", "run_chains", "seed_sequence"]
+__all__ = [
+    "ChainTask",
+    "Checkpoint",
+    "Progress",
+    "RunReport",
+    "Slice",
+    "run_chains",
+    "run_slice",
+    "seed_sequence",
+]

@@ -1,91 +1,313 @@
-"""Many chains: each a pure function of its task, run by joblib in this order or any other.
+"""Many chains: slices of them run wherever there is room, and what they find is handed on.
 
 Randomness is an argument: one seed sequence is spawned into one child per chain, so the
-same ``random_state`` gives the same chains however many workers run them.
+same ``random_state`` gives the same chains however many workers run them, in whatever order
+and in how many slices, with or without interruptions.
 """
 
+import logging
+import math
+import os
+import sys
+import time
+import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import dataclass, field, replace
+from typing import Any, final
 
-import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from dbrm.errors import InvalidSettingError
-from dbrm.evolution import (
-    ChainResult,
-    Glimpse,
-    Problem,
-    run_gmjmcmc,
-    run_mjmcmc,
-    run_pool_gibbs,
-    run_rgmjmcmc,
-)
+from dbrm.chains.checkpoint import Checkpoint
+from dbrm.chains.interrupts import StopSign, catch_interrupts
+from dbrm.chains.log import log_event
+from dbrm.chains.task import ChainTask, Outcome, Slice, begin
+from dbrm.chains.workers import AbstractWorkers, Here, choose_workers
+from dbrm.errors import ChainError, InvalidSettingError
+from dbrm.evolution import ChainResult, Glimpse, Problem, Snapshot
 
-__all__ = ["ChainTask", "Progress", "run_chain", "run_chains", "seed_sequence"]
+__all__ = ["Progress", "RunReport", "run_chains", "seed_sequence"]
 
-ALGORITHMS = {
-    "gmjmcmc": run_gmjmcmc,
-    "rgmjmcmc": run_rgmjmcmc,
-    "pool-gibbs": run_pool_gibbs,
-    "mjmcmc": run_mjmcmc,
-}
-
-# Told after every population in this process, and after every chain from another one.
+# Told how far a chain is, and, with nothing, that it has ended.
 Progress = Callable[[int, Glimpse | None], None]
+# Whether the chains agree, from what they have found so far.
+Agree = Callable[[list[ChainResult]], bool]
+
+# Seconds of a round of slices: by default, and where someone watches.
+_ROUND, _WATCHED_ROUND = 5.0, 1.0
+# With checkpoints a round takes so many times what writing them takes, within these limits.
+_WRITING_SHARE, _SHORTEST, _LONGEST = 20.0, 0.2, 10.0
+# How often a chain that fails, or whose worker dies, is tried again.
+_RETRIES = 2
+# How often chains are asked whether they agree.
+_LOOKS = 8
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class ChainTask:
-    """All that a chain depends on."""
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How the chains of a run came out.
 
-    index: int
-    algorithm: str
-    problem: Problem
-    seed: np.random.SeedSequence
-
-
-def run_chain(task: ChainTask, report: Callable[[Glimpse], None] | None = None) -> ChainResult:
-    """Run one chain; the result depends on the task alone.
-
-    Linear algebra runs in one thread: how many there are changes the order of
-    summation, and joblib gives its workers fewer than the main process has.
+    Parameters
+    ----------
+    n_begun, n_finished
+        Chains that took any step, and those that took all of them.
+    failures
+        For every chain that failed for good, how.
+    ended
+        Why the run ended before its time: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or
+        empty.
     """
-    rng = np.random.Generator(np.random.PCG64(task.seed))
-    with threadpool_limits(limits=1):
-        return ALGORITHMS[task.algorithm](rng, task.problem, report)
+
+    n_begun: int
+    n_finished: int
+    failures: dict[int, str]
+    ended: str
+
+
+@dataclass(slots=True)
+class _Chain:
+    """What the driver knows of one chain."""
+
+    task: ChainTask
+    snapshot: Snapshot | None = None
+    result: ChainResult | None = None
+    n_done: int = 0
+    finished: bool = False
+    attempts: int = 0
+    failure: str = ""
+    alone: bool = False
+    handed_on: bool = False
+
+    def open(self, until: int) -> bool:
+        return not (self.finished or self.failure) and self.n_done < until
+
+
+@final
+@dataclass(slots=True)
+class _Driver:
+    """Cuts slices, takes in what comes of them, and keeps it safe."""
+
+    problem: Problem
+    workers: AbstractWorkers
+    chains: list[_Chain]
+    sign: StopSign
+    take: Callable[[ChainResult], None]
+    progress: Progress | None
+    checkpoint: Checkpoint | None
+    agree: Agree | None
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    written: float = 0.0
+    n_ended: int = sys.maxsize
+
+    def drive(self) -> str:
+        """Run all chains; returns why it ended early, or nothing."""
+        self._resume()
+        for until in self._looks():
+            while not self.sign.given:
+                chains = [chain for chain in self.chains if chain.open(until)]
+                if not chains:
+                    break
+                self._round(chains, until)
+            if self.sign.given:
+                return str(self.sign.reason)
+            if self.agree is not None and until < sys.maxsize:
+                results = [chain.result for chain in self.chains if chain.result is not None]
+                if len(results) > 1 and self.agree(results):
+                    message = f"The chains agree after {until} populations"
+                    log_event(logging.INFO, "agreement", message, population=until)
+                    return "agreement"
+        return ""
+
+    def _looks(self) -> list[int]:
+        """How far chains go before they are compared; the last time to their end."""
+        if self.agree is None:
+            return [sys.maxsize]
+        effort = self.problem.effort
+        algorithm = self.chains[0].task.algorithm
+        total = 0 if algorithm == "mjmcmc" else effort.n_populations
+        total += 0 if algorithm == "gmjmcmc" else effort.n_final
+        looks = {math.ceil(total * k / _LOOKS) for k in range(1, _LOOKS)}
+        return [*sorted(looks - {total}), sys.maxsize]
+
+    def _resume(self) -> None:
+        """Take up the chains where the checkpoint has them."""
+        if self.checkpoint is None:
+            return
+        for chain in self.chains:
+            snapshot = self.checkpoint.load_chain(chain.task.index, self.problem)
+            if snapshot is None:
+                continue
+            run = begin(chain.task, self.problem, snapshot)
+            chain.snapshot, chain.n_done = snapshot, run.n_done
+            message = f"Chain {chain.task.index} goes on from population {run.n_done}"
+            log_event(
+                logging.INFO, "resumed", message, chain=chain.task.index, population=run.n_done
+            )
+            if run.finished or self.agree is not None:
+                chain.result = run.result()
+            if run.finished:
+                chain.finished, chain.snapshot = True, None
+                self._tell(chain, None)
+        self._hand_on()
+
+    def _round(self, chains: list[_Chain], until: int) -> None:
+        """Run slices of some chains, those under way first."""
+        seconds = self._seconds()
+        slices = [
+            Slice(
+                task=chain.task,
+                snapshot=chain.snapshot,
+                deadline=time.time() + seconds,
+                seconds=seconds,
+                until=until,
+                patient=place < self.workers.count,
+                keep=self.checkpoint is not None or self.agree is not None,
+                folder=self.sign.folder,
+                run=self.run,
+                driver=os.getpid(),
+            )
+            for place, chain in enumerate(self._choose(chains))
+        ]
+        self.written, self.n_ended = 0.0, 0
+        lost = []
+        for outcome in self.workers.run(slices):
+            chain = self.chains[outcome.index]
+            if outcome.status == "lost":
+                lost.append((chain, outcome.failure))
+            else:
+                chain.alone = False
+                self._absorb(chain, outcome)
+        self._look_after(lost)
+
+    def _choose(self, chains: list[_Chain]) -> list[_Chain]:
+        for chain in chains:
+            if chain.alone:
+                return [chain]
+        ordered = sorted(chains, key=lambda chain: (chain.n_done == 0, chain.task.index))
+        return ordered[: 2 * (self.workers.count + self.n_ended)]
+
+    def _seconds(self) -> float:
+        if self.checkpoint is not None:
+            return min(max(_WRITING_SHARE * self.written, _SHORTEST), _LONGEST)
+        if isinstance(self.workers, Here):
+            return math.inf
+        return _ROUND if self.progress is None else _WATCHED_ROUND
+
+    def _absorb(self, chain: _Chain, outcome: Outcome) -> None:
+        """Take in what came of a slice."""
+        index = chain.task.index
+        if outcome.status == "untouched":
+            return
+        if outcome.status == "failed":
+            self._count_failure(chain, outcome.failure)
+            return
+        assert outcome.glimpse is not None
+        chain.n_done = outcome.glimpse.population
+        chain.finished = outcome.status == "finished"
+        chain.result = outcome.result
+        chain.snapshot = None if chain.finished else outcome.snapshot
+        if self.checkpoint is not None:
+            assert outcome.snapshot is not None
+            before = time.perf_counter()
+            self.checkpoint.save_chain(index, outcome.snapshot, self.problem, chain.n_done)
+            self.written += time.perf_counter() - before
+        if chain.finished:
+            self.n_ended += 1
+            fields = {"chain": index, "evaluated": outcome.glimpse.n_evaluated}
+            log_event(logging.INFO, "finished", f"Chain {index} has finished", **fields)
+        self._tell(chain, None if chain.finished else outcome.glimpse)
+        self._hand_on()
+
+    def _tell(self, chain: _Chain, glimpse: Glimpse | None) -> None:
+        if self.progress is not None:
+            self.progress(chain.task.index, glimpse)
+
+    def _look_after(self, lost: list[tuple[_Chain, str]]) -> None:
+        """Find out which chains their worker died of, if more than one may be to blame."""
+        begun = self.sign.left_behind()
+        suspects = [pair for pair in lost if pair[0].task.index in begun] or lost
+        if len(suspects) == 1:
+            self._count_failure(*suspects[0])
+        for chain, _ in suspects:
+            chain.alone = True
+
+    def _count_failure(self, chain: _Chain, failure: str) -> None:
+        chain.attempts += 1
+        index = chain.task.index
+        final = chain.attempts > _RETRIES
+        if final:
+            chain.failure = failure.strip()
+        level, event = (logging.ERROR, "failed") if final else (logging.WARNING, "retry")
+        reason = failure.strip().splitlines()[-1]
+        log_event(level, event, f"Chain {index}: {reason}", chain=index, attempt=chain.attempts)
+
+    def _hand_on(self) -> None:
+        """Hand results on in the order of the chains, as soon as that is possible."""
+        if self.agree is not None:
+            return
+        for chain in self.chains:
+            if not (chain.finished or chain.failure):
+                return
+            self._hand_on_one(chain)
+
+    def close(self) -> None:
+        """Hand on what is left: chains that ended out of order, and those cut short."""
+        for chain in self.chains:
+            if chain.result is None and chain.snapshot is not None and not chain.failure:
+                chain.result = begin(chain.task, self.problem, chain.snapshot).result()
+            self._hand_on_one(chain)
+
+    def _hand_on_one(self, chain: _Chain) -> None:
+        if chain.result is not None and not chain.handed_on:
+            self.take(chain.result)
+            chain.result, chain.handed_on = None, True
 
 
 def run_chains(
     problem: Problem,
     n_chains: int,
     seed: np.random.SeedSequence,
+    take: Callable[[ChainResult], None],
     *,
     algorithm: str = "gmjmcmc",
     n_jobs: int | None = None,
+    executor: Any = None,
     progress: Progress | None = None,
-) -> list[ChainResult]:
-    """Run all chains and return their results in the order of their numbers."""
+    checkpoint: Checkpoint | None = None,
+    agree: Agree | None = None,
+) -> RunReport:
+    """Run all chains and hand their results to `take`, in the order of their numbers.
+
+    Parameters
+    ----------
+    n_jobs, executor
+        Where to run: joblib's workers, or a Dask client, Ray, any executor.
+    checkpoint
+        An open folder. Chains that are in it go on from there.
+    agree
+        Asked seven times on the way, at even distances, whether the chains agree.
+
+    Notes
+    -----
+    Ctrl-C and SIGTERM end the run at the next population; a second one raises.
+    """
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
         raise InvalidSettingError(msg)
-    workers = min(joblib.effective_n_jobs(n_jobs), n_chains)
-    problem = _share_time(problem, workers / n_chains)
-    tasks = [
-        ChainTask(index, algorithm, problem, child)
+    workers = choose_workers(n_jobs, executor, n_chains, progress)
+    problem = _share_time(problem, workers.count / n_chains)
+    workers.share(problem)
+    chains = [
+        _Chain(ChainTask(index, algorithm, child))
         for index, child in enumerate(seed.spawn(n_chains))
     ]
-    if workers == 1:
-        return [_run_here(task, progress) for task in tasks]
-    parallel = joblib.Parallel(n_jobs=workers, return_as="generator", pre_dispatch="all")
-    results = []
-    for index, result in enumerate(parallel(joblib.delayed(run_chain)(task) for task in tasks)):
-        results.append(result)
-        if progress is not None:
-            progress(index, None)
-    return results
+    with catch_interrupts() as sign:
+        driver = _Driver(problem, workers, chains, sign, take, progress, checkpoint, agree)
+        message = f"{n_chains} chains of {algorithm} on {workers.count} workers"
+        log_event(logging.INFO, "started", message, chains=n_chains, workers=workers.count)
+        ended = driver.drive()
+        driver.close()
+    return _report(chains, ended)
 
 
 def _share_time(problem: Problem, share: float) -> Problem:
@@ -94,16 +316,20 @@ def _share_time(problem: Problem, share: float) -> Problem:
     return replace(problem, effort=replace(problem.effort, stop=stop))
 
 
-def _run_here(task: ChainTask, progress: Progress | None) -> ChainResult:
-    if progress is None:
-        return run_chain(task)
-
-    def report(glimpse: Glimpse) -> None:
-        progress(task.index, glimpse)
-
-    result = run_chain(task, report)
-    progress(task.index, None)
-    return result
+def _report(chains: list[_Chain], ended: str) -> RunReport:
+    failures = {chain.task.index: chain.failure for chain in chains if chain.failure}
+    if not any(chain.handed_on for chain in chains):
+        if not failures:
+            raise KeyboardInterrupt
+        first = failures[min(failures)]
+        msg = f"All {len(chains)} chains failed. The first one:\n{first}"
+        raise ChainError(msg)
+    return RunReport(
+        n_begun=sum(chain.n_done > 0 for chain in chains),
+        n_finished=sum(chain.finished for chain in chains),
+        failures=failures,
+        ended=ended,
+    )
 
 
 def seed_sequence(

@@ -1,12 +1,15 @@
 """``dbrm fit``: from a table in a file to the models behind it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbrm.cli.errors import told_to_the_user
 from dbrm.cli.show import print_posterior
+
+if TYPE_CHECKING:
+    from dbrm.posterior import Posterior
 
 __all__ = ["fit"]
 
@@ -14,8 +17,10 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .arrow or .feather.")],
-    response: Annotated[str, typer.Option(help="Column to explain.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="Table: .csv, .tsv, .parquet, .arrow or .feather.")
+    ] = None,
+    response: Annotated[str | None, typer.Option(help="Column to explain.")] = None,
     family: Annotated[
         str, typer.Option(help="gaussian, binomial, poisson, gamma or negative_binomial.")
     ] = "gaussian",
@@ -46,6 +51,12 @@ def fit(
         int | None, typer.Option(min=0, help="Seed; the same seed, the same run.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; -1 for all cores.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder in which the run survives its process.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the run in this folder; nothing else is needed.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Save the posterior, for show and predict.")
     ] = None,
@@ -53,10 +64,22 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Search for readable models of one column of a table."""
+    from dbrm import fitting
     from dbrm.data.files import read_columns
-    from dbrm.fitting import fit as search
 
     seconds = None if time_budget is None else _seconds(time_budget)
+    if resume is not None:
+        if data is not None or response is not None:
+            msg = "--resume takes data and settings from the folder: leave DATA and --response out."
+            raise typer.BadParameter(msg)
+        how: dict[str, Any] = {} if seconds is None else {"time_budget": seconds}
+        with told_to_the_user():
+            posterior = fitting.resume(resume, n_jobs=jobs, progress=not as_json, **how)
+            _show(posterior, out, report, as_json=as_json)
+        return
+    if data is None or response is None:
+        msg = "give a table and --response, the column to explain; or --resume and a folder."
+        raise typer.BadParameter(msg)
     with told_to_the_user():
         columns = read_columns(data)
         y = _take(columns, response)
@@ -72,7 +95,7 @@ def fit(
         }
         for name in _listed(ignore):
             _take(columns, name)
-        posterior = search(
+        posterior = fitting.fit(
             columns,
             y,
             **rows,
@@ -90,11 +113,16 @@ def fit(
             random_state=seed,
             n_jobs=jobs,
             progress=not as_json,
+            checkpoint=checkpoint,
         )
-        if out is not None:
-            posterior.save(out)
-        if report is not None:
-            posterior.report(report)
+        _show(posterior, out, report, as_json=as_json)
+
+
+def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_json: bool) -> None:
+    if out is not None:
+        posterior.save(out)
+    if report is not None:
+        posterior.report(report)
     print_posterior(posterior, as_json=as_json)
 
 

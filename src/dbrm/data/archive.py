@@ -1,4 +1,4 @@
-"""One file of arrays and JSON, with a checksum; it knows nothing of posteriors.
+"""One file of arrays and JSON, with a checksum, for posteriors and for checkpoints.
 
 The file is a zip archive of ``content.json`` and ``<name>.npy`` members. Its comment, the
 last bytes of the file, holds the SHA-256 of every byte before it. Nothing is ever
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -30,16 +30,23 @@ _TRAILER = len(_MARK) + 64
 _CONTENT = "content.json"
 
 
-def write_archive(path: str | os.PathLike[str], content: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write the file whole or not at all."""
+def write_archive(
+    path: str | os.PathLike[str],
+    content: Mapping[str, Any],
+    arrays: Arrays,
+    *,
+    compressed: bool = True,
+) -> None:
+    """Write the file whole or not at all, and have it on the disk before returning."""
     body = json.dumps({"format": FORMAT, **content}, allow_nan=False, default=_plain).encode()
     buffer = BytesIO()
-    with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
-        archive.writestr(_member(_CONTENT), body)
+    method = ZIP_DEFLATED if compressed else ZIP_STORED
+    with ZipFile(buffer, "w") as archive:
+        archive.writestr(_member(_CONTENT, method), body)
         for name, array in arrays.items():
             raw = BytesIO()
             np.lib.format.write_array(raw, np.asarray(array), allow_pickle=False)
-            archive.writestr(_member(f"{name}.npy"), raw.getvalue())
+            archive.writestr(_member(f"{name}.npy", method), raw.getvalue())
         archive.comment = b" " * _TRAILER
     data = buffer.getvalue()[:-_TRAILER]
     _write_atomically(Path(path), data + _MARK + hashlib.sha256(data).hexdigest().encode())
@@ -54,10 +61,10 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         raise InvalidFileError(msg) from error
     body, trailer = data[:-_TRAILER], data[-_TRAILER:]
     if not trailer.startswith(_MARK):
-        msg = f"{path} is not a file written by Posterior.save, or its end is missing."
+        msg = f"{path} was not written by dbrm, or its end is missing."
         raise InvalidFileError(msg)
     if trailer[len(_MARK) :] != hashlib.sha256(body).hexdigest().encode():
-        msg = f"{path} is damaged: its checksum does not match. Copy or save it again."
+        msg = f"{path} is damaged: its checksum does not match."
         raise InvalidFileError(msg)
     try:
         return _unpack(data)
@@ -65,7 +72,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         raise
     # A file made on purpose can make the readers below raise anything.
     except Exception as error:
-        msg = f"{path} does not hold what Posterior.save writes ({type(error).__name__}: {error})."
+        msg = f"{path} does not hold what dbrm writes ({type(error).__name__}: {error})."
         raise InvalidFileError(msg) from error
 
 
@@ -94,10 +101,10 @@ def _plain(number: np.generic) -> Any:
     return number.item()
 
 
-def _member(name: str) -> ZipInfo:
-    """A member without a time stamp: the same posterior is the same file."""
+def _member(name: str, method: int) -> ZipInfo:
+    """A member without a time stamp: the same content is the same file."""
     member = ZipInfo(name)
-    member.compress_type = ZIP_DEFLATED
+    member.compress_type = method
     return member
 
 
@@ -110,6 +117,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
+        _sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -119,3 +127,15 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name of a file on the disk; not every system lets folders be opened."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

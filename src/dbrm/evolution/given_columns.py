@@ -52,9 +52,13 @@ class MjmcmcRun(AbstractRun):
             or (stop.unique_models is not None and n_models >= stop.unique_models)
         )
 
-    def advance(self) -> None:
+    @property
+    def n_done(self) -> int:
+        return self._walker.n_done
+
+    def advance(self, most: int) -> None:
         before = perf_counter()
-        self._walker.walk(self._rng, self._piece)
+        self._walker.walk(self._rng, min(self._piece, most))
         spent = max(perf_counter() - before, 1e-6)
         self._piece = int(self._piece * min(max(_PIECE_SECONDS / spent, 0.1), 10.0)) + 1
 
@@ -62,8 +66,7 @@ class MjmcmcRun(AbstractRun):
         best, mask = self._walker.best()
         features = self._population.features(self._chain.registry)
         text = " + ".join(str(features[j]) for j in np.flatnonzero(mask)) or "1"
-        done = self._walker.n_done
-        return Glimpse(done, self._n_steps, self._walker.n_models, best, text)
+        return Glimpse(self.n_done, self._n_steps, self._walker.n_models, best, text)
 
     def freeze(self) -> Snapshot:
         return Snapshot.join(

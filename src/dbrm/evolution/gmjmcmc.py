@@ -43,7 +43,7 @@ class Evolution:
         self.n_done = 0
         self.finished = False
 
-    def advance(self) -> None:
+    def advance(self, most: int = 1) -> None:  # noqa: ARG002
         """Make the next population and explore it."""
         chain = self._chain
         effort = chain.problem.effort
@@ -118,8 +118,12 @@ class Gmjmcmc(AbstractRun):
     def finished(self) -> bool:
         return self._evolution.finished
 
-    def advance(self) -> None:
-        self._evolution.advance()
+    @property
+    def n_done(self) -> int:
+        return self._evolution.n_done
+
+    def advance(self, most: int) -> None:
+        self._evolution.advance(most)
 
     def glimpse(self) -> Glimpse:
         n_populations = self._chain.problem.effort.n_populations

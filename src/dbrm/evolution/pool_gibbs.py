@@ -78,9 +78,13 @@ class PoolGibbs(AbstractRun):
             or (len(self._draws) > 0 and self._chain.out_of_time())
         )
 
-    def advance(self) -> None:
+    @property
+    def n_done(self) -> int:
+        return self._evolution.n_done + len(self._draws)
+
+    def advance(self, most: int) -> None:
         if not self._evolution.finished:
-            self._evolution.advance()
+            self._evolution.advance(most)
             return
         if self._sampler is None:
             pool = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
@@ -94,8 +98,7 @@ class PoolGibbs(AbstractRun):
 
     def glimpse(self) -> Glimpse:
         effort = self._chain.problem.effort
-        done = self._evolution.n_done + len(self._draws)
-        return self._chain.glimpse(done, effort.n_populations + effort.n_final)
+        return self._chain.glimpse(self.n_done, effort.n_populations + effort.n_final)
 
     def freeze(self) -> Snapshot:
         own = Snapshot(

@@ -150,8 +150,9 @@ class Effort:
         :math:`N_{final}`; for the reversible samplers `n_final` is the number of their steps.
     reservoir
         Most features in the frozen stock of the reversible samplers.
-    max_models, window
-        Capacity of the ledger, and how far below the best models are kept (nats).
+    max_models, max_merged, window
+        Most models that one chain keeps, and that all chains keep together; and how far below
+        the best models are kept (nats).
     stop
         When to end early.
     """
@@ -163,6 +164,7 @@ class Effort:
     n_final: int = 20_000
     reservoir: int = 100
     max_models: int = 100_000
+    max_merged: int = 1_000_000
     window: float = 25.0
     stop: Stop = field(default_factory=Stop)
 

@@ -6,7 +6,6 @@ finds a model to start from. Then everything is frozen and `reversible_step` run
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import chain as concatenated
 from typing import final
 
 import numpy as np
@@ -53,9 +52,13 @@ class Rgmjmcmc(AbstractRun):
             or (len(self._draws) > 0 and self._chain.out_of_time())
         )
 
-    def advance(self) -> None:
+    @property
+    def n_done(self) -> int:
+        return self._evolution.n_done + len(self._draws)
+
+    def advance(self, most: int) -> None:
         if not self._evolution.finished:
-            self._evolution.advance()
+            self._evolution.advance(most)
             return
         if self._space is None:
             reservoir = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
@@ -73,8 +76,7 @@ class Rgmjmcmc(AbstractRun):
 
     def glimpse(self) -> Glimpse:
         effort = self._chain.problem.effort
-        done = self._evolution.n_done + len(self._draws)
-        return self._chain.glimpse(done, effort.n_populations + effort.n_final)
+        return self._chain.glimpse(self.n_done, effort.n_populations + effort.n_final)
 
     def freeze(self) -> Snapshot:
         own = Snapshot(
@@ -249,15 +251,13 @@ class _FeatureSpace:
 
     def freeze(self) -> Snapshot:
         """The reservoir, spellings and values met so far; columns are computed again."""
-        members = list(concatenated.from_iterable(sorted(model) for model in self._known))
+        members = [number for model in self._known for number in sorted(model)]
         own = Snapshot(
             arrays={
                 "spelled": np.array(list(self._spellings), dtype=np.int64),
                 "named": np.array(list(self._features), dtype=np.int64),
-                "known_sizes": np.array([len(model) for model in members], dtype=np.int64),
-                "known_members": np.array(
-                    list(concatenated.from_iterable(members)), dtype=np.int64
-                ),
+                "known_sizes": np.array([len(model) for model in self._known], dtype=np.int64),
+                "known_members": np.array(members, dtype=np.int64),
                 "known_values": np.array(list(self._known.values()), dtype=np.float64),
             },
             features={

@@ -1,5 +1,6 @@
 """What every algorithm's chain can do: go on for a while, be frozen, be thawed."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
@@ -27,9 +28,14 @@ class AbstractRun(ABC):
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
 
+    @property
     @abstractmethod
-    def advance(self) -> None:
-        """Do the next population, or the next steps."""
+    def n_done(self) -> int:
+        """Populations done, further steps counted with them."""
+
+    @abstractmethod
+    def advance(self, most: int) -> None:
+        """Do the next population, or the next steps, so many at most."""
 
     @abstractmethod
     def glimpse(self) -> Glimpse:
@@ -48,10 +54,15 @@ class AbstractRun(ABC):
         """What was found so far."""
 
 
-def proceed(run: Run, pause: Pause | None = None, report: Report | None = None) -> Run:
-    """Let a run go on until it is finished or told to pause; `report` hears of every step."""
-    while not run.finished:
-        run.advance()
+def proceed(
+    run: Run, pause: Pause | None = None, report: Report | None = None, *, until: int = sys.maxsize
+) -> Run:
+    """Let a run go on until it is finished, so much is done, or it is told to pause.
+
+    `report` hears of every population.
+    """
+    while not run.finished and run.n_done < until:
+        run.advance(until - run.n_done)
         if report is not None:
             report(run.glimpse())
         if pause is not None and pause():

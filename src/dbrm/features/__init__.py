@@ -23,6 +23,7 @@ from dbrm.features.sets import (
 )
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold, walk
+from dbrm.features.writing import write_features
 
 __all__ = [
     "REALS",
@@ -55,4 +56,5 @@ __all__ = [
     "step_down",
     "transform_names",
     "walk",
+    "write_features",
 ]

@@ -3,7 +3,7 @@
 from dbrm.posterior.checks import Checks
 from dbrm.posterior.diagnostics import Diagnostics, diagnose
 from dbrm.posterior.effects import Effects
-from dbrm.posterior.merge import Merge, Merged, merge_chains
+from dbrm.posterior.merge import Merge, Merged, Merger, merge_chains
 from dbrm.posterior.model import FittedModel
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
@@ -19,6 +19,7 @@ __all__ = [
     "LiveSource",
     "Merge",
     "Merged",
+    "Merger",
     "Posterior",
     "Rows",
     "RunRecord",

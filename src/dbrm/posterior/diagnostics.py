@@ -53,11 +53,24 @@ class Diagnostics:
     effective_draws: dict[str, float]
     disagreements: list[int]
 
+    @property
+    def agree(self) -> bool:
+        """Whether nothing speaks against the chains; `verdict` says it in words."""
+        return len(self.captured) > 1 and not self._complaints()
+
     def verdict(self) -> str:
         """One or two sentences for people."""
         n_chains = len(self.captured)
         if n_chains == 1:
             return "One chain only: run several (n_chains) to see whether they agree."
+        complaints = self._complaints()
+        if not complaints:
+            moved = [not np.isnan(value) for value in self.effective_draws.values()]
+            still = "" if any(moved) or not moved else "; none of them ever left its first model"
+            return f"The {n_chains} chains agree{still}."
+        return f"The {n_chains} chains {' and '.join(complaints)}: run longer."
+
+    def _complaints(self) -> list[str]:
         complaints = []
         if self.disagreements:
             count = len(self.disagreements)
@@ -70,11 +83,7 @@ class Diagnostics:
         few = [name for name, value in self.effective_draws.items() if value < ENOUGH_DRAWS]
         if few and not bad:
             complaints.append(f"have few effective draws of {', '.join(few)}")
-        if not complaints:
-            moved = [not np.isnan(value) for value in self.effective_draws.values()]
-            still = "" if any(moved) or not moved else "; none of them ever left its first model"
-            return f"The {n_chains} chains agree{still}."
-        return f"The {n_chains} chains {' and '.join(complaints)}: run longer."
+        return complaints
 
 
 def diagnose(merged: Merged, draws: list[Draws | None]) -> Diagnostics:

@@ -54,10 +54,12 @@ class Guard:
         averaged = self._averaged
         n_always = len(averaged.always)
         everywhere: Mask = np.asarray(hit[:, :n_always].any(axis=1))
-        total = np.zeros(len(hit))
+        # Added up in the same order, so that all of the mass is one to the last bit.
+        total, everything = np.zeros(len(hit)), 0.0
         for chosen, probability in zip(averaged.models, averaged.probability, strict=True):
             total += probability * (everywhere | hit[:, n_always + chosen].any(axis=1))
-        return np.minimum(total / float(averaged.probability.sum()), 1.0)
+            everything += float(probability)
+        return total / everything
 
     def _names(self, outside: Masks) -> list[tuple[str, ...]]:
         """Features that leave their range, by row, those that carry most mass first."""

@@ -14,13 +14,13 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from dbrm._typing import FloatArray, IntArray
+from dbrm._typing import FloatArray, IntArray, Mask
 from dbrm.errors import InvalidSettingError
 from dbrm.evolution import ChainResult, Problem, Registry
 from dbrm.features import Feature, evaluate
 from dbrm.search import ModelTable, log_sum_exp, model_keys, unique_rows
 
-__all__ = ["Merge", "Merged", "merge_chains"]
+__all__ = ["Merge", "Merged", "Merger", "merge_chains"]
 
 Merge = Literal["union", "mass", "uniform"]
 
@@ -29,6 +29,8 @@ REFINE_WINDOW = 12.0
 REFINE_MOST = 300
 # Rows times columns held at once while doing so.
 REFINE_CELLS = 20_000_000
+# Models up to so many wait before those found twice are looked for.
+_FEW = 200_000
 
 
 @final
@@ -62,60 +64,162 @@ class Merged:
 
 def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "union") -> Merged:
     """Merge chains, in the order of their numbers."""
-    if how not in ("union", "mass", "uniform"):
-        msg = f"merge must be 'union', 'mass' or 'uniform'; got merge={how!r}."
-        raise InvalidSettingError(msg)
-    peaks = [float(np.max(_log_posterior(result.models))) for result in results]
-    registry = Registry(problem.table)
-    tables, cut, weights, numbers = [], [-np.inf], [], []
-    for result, peak in zip(results, peaks, strict=True):
+    merger = Merger(problem, how)
+    for result in results:
+        merger.add(result)
+    return merger.merged()
+
+
+@final
+class Merger:
+    """Takes in one chain after the other; its memory is that of the different models.
+
+    Parameters
+    ----------
+    capacity
+        Most models kept; beyond it the least probable go, and their mass is lost in the books.
+    """
+
+    def __init__(self, problem: Problem, how: Merge = "union", capacity: int = 1_000_000) -> None:
+        if how not in ("union", "mass", "uniform"):
+            msg = f"merge must be 'union', 'mass' or 'uniform'; got merge={how!r}."
+            raise InvalidSettingError(msg)
+        self._problem = problem
+        self._how = how
+        self._capacity = min(capacity, problem.effort.max_merged)
+        self._registry = Registry(problem.table)
+        self._parts: list[_Part] = []
+        self._n_settled = 0
+        self._peak = -np.inf
+        self._log_lost: list[float] = []
+        self._n_chains = 0
+        self._frequency: FloatArray | None = np.zeros(0)
+
+    def add(self, result: ChainResult) -> None:
+        """Take in the models of the next chain."""
         log_posterior = _log_posterior(result.models)
+        peak = float(np.max(log_posterior))
+        self._peak = max(self._peak, peak)
         # In a plain average a chain that lags behind counts as much as the others.
-        best = peak if how == "uniform" else max(peaks)
-        inside = log_posterior >= best - problem.effort.window
-        cut.append(log_sum_exp(log_posterior[~inside]))
-        cut.append(result.log_lost)
+        best = peak if self._how == "uniform" else self._peak
+        inside = log_posterior >= best - self._problem.effort.window
+        self._log_lost += [log_sum_exp(log_posterior[~inside]), result.log_lost]
         kept = result.models.take(np.flatnonzero(inside))
-        numbers.append(_number(kept, result, problem, registry))
-        tables.append(_renumber(kept, numbers[-1], registry))
-        mass = log_sum_exp(log_posterior) if how == "uniform" else 0.0
-        weights.append(np.full(len(kept), -mass))
-    if problem.heredity is not None:
-        # Simpler spellings found by another chain may have other factors.
-        kinship = problem.kinship(registry)
-        allowed = [kinship.allows(table) for table in tables]
-        tables = [table.take(np.flatnonzero(a)) for table, a in zip(tables, allowed, strict=True)]
-        weights = [weight[a] for weight, a in zip(weights, allowed, strict=True)]
-    stacked = ModelTable.concatenate(tables)
-    models = stacked.take(unique_rows(stacked.keys))
-    rows = _positions(stacked, models)
-    log_weight = np.zeros(len(models))
-    if how != "union":
-        log_weight = _log_multiplicity(rows, len(models), np.concatenate(weights))
-    models = _with_prior(models, problem, registry)
-    models, n_refined = _refine(models, problem, registry)
-    weighted = _log_posterior(models) + log_weight
-    log_mass = log_sum_exp(weighted)
-    probability = np.exp(weighted - log_mass)
-    order = np.lexsort((models.keys[:, 1], models.keys[:, 0], -probability))
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    used, members = np.unique(models.take(order).members, return_inverse=True)
-    return Merged(
-        features=[registry.features[number] for number in used],
-        aliases={
-            position: registry.aliases[int(number)]
-            for position, number in enumerate(used)
-            if int(number) in registry.aliases
-        },
-        models=_replace(models.take(order), members=members.astype(np.int32)),
-        probability=probability[order],
-        log_mass=log_mass,
-        log_lost=float(np.logaddexp.reduce(cut)),
-        n_refined=n_refined,
-        visited=np.split(rank[rows], np.cumsum([len(table) for table in tables])[:-1]),
-        frequency=_frequency(results, numbers, used.astype(np.int64)),
+        numbers = _number(kept, result, self._problem, self._registry)
+        mass = log_sum_exp(log_posterior) if self._how == "uniform" else 0.0
+        finders = np.zeros((len(kept), self._n_chains // 64 + 1), dtype=np.uint64)
+        finders[:, -1] = np.uint64(1) << np.uint64(self._n_chains % 64)
+        table = _renumber(kept, numbers, self._registry)
+        self._parts.append(_Part(table, np.full(len(kept), -mass), finders))
+        self._note_frequency(result, numbers)
+        self._n_chains += 1
+        if sum(len(part.models) for part in self._parts) > max(2 * self._n_settled, _FEW):
+            self._settle()
+
+    def _note_frequency(self, result: ChainResult, numbers: IntArray) -> None:
+        if result.draws is None or self._frequency is None:
+            self._frequency = None
+            return
+        totals = np.zeros(len(self._registry))
+        totals[: self._frequency.size] = self._frequency
+        used = np.flatnonzero(numbers[: result.draws.frequency.size] >= 0)
+        np.add.at(totals, numbers[used], result.draws.frequency[used])
+        self._frequency = totals
+
+    def _settle(self) -> "_Part":
+        """Look for models that were found twice, and for those that no longer matter."""
+        part = _unite(self._parts, add_weights=self._how != "union")
+        log_posterior = _log_posterior(part.models)
+        if self._how != "uniform":
+            outside = log_posterior < self._peak - self._problem.effort.window
+            part = self._drop(part, log_posterior, outside)
+            log_posterior = log_posterior[~outside]
+        if len(part.models) > self._capacity:
+            weighted = log_posterior + part.log_weight
+            last = np.argsort(-weighted, kind="stable")[self._capacity :]
+            outside = np.zeros(weighted.size, dtype=np.bool_)
+            outside[last] = True
+            part = self._drop(part, log_posterior, outside)
+        self._parts, self._n_settled = [part], len(part.models)
+        return part
+
+    def _drop(self, part: "_Part", log_posterior: FloatArray, outside: Mask) -> "_Part":
+        if not outside.any():
+            return part
+        self._log_lost.append(log_sum_exp(log_posterior[outside]))
+        return part.take(np.flatnonzero(~outside))
+
+    def merged(self) -> Merged:
+        """One posterior of all chains taken in so far."""
+        problem, registry = self._problem, self._registry
+        part = self._settle()
+        if problem.heredity is not None:
+            # Simpler spellings found by another chain may have other factors.
+            allowed = problem.kinship(registry).allows(part.models)
+            part = part.take(np.flatnonzero(allowed))
+        models = _with_prior(part.models, problem, registry)
+        models, n_refined = _refine(models, problem, registry)
+        weighted = _log_posterior(models) + part.log_weight
+        log_mass = log_sum_exp(weighted)
+        probability = np.exp(weighted - log_mass)
+        order = np.lexsort((models.keys[:, 1], models.keys[:, 0], -probability))
+        models, finders = models.take(order), part.finders[order]
+        used, members = np.unique(models.members, return_inverse=True)
+        frequency = self._frequency
+        return Merged(
+            features=[registry.features[number] for number in used],
+            aliases={
+                position: registry.aliases[int(number)]
+                for position, number in enumerate(used)
+                if int(number) in registry.aliases
+            },
+            models=_replace(models, members=members.astype(np.int32)),
+            probability=probability[order],
+            log_mass=log_mass,
+            log_lost=float(np.logaddexp.reduce(self._log_lost)),
+            n_refined=n_refined,
+            visited=[_visited(finders, chain) for chain in range(self._n_chains)],
+            frequency=None if frequency is None else frequency[used] / self._n_chains,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Models with the log of their summed chain weights, and a bit for each chain that met them."""
+
+    models: ModelTable
+    log_weight: FloatArray
+    finders: npt.NDArray[np.uint64]
+
+    def take(self, rows: IntArray) -> "_Part":
+        return _Part(self.models.take(rows), self.log_weight[rows], self.finders[rows])
+
+
+def _unite(parts: "list[_Part]", *, add_weights: bool) -> _Part:
+    """Every model once, in order of the keys, as it was found first."""
+    width = max(part.finders.shape[1] for part in parts)
+    finders = np.concatenate(
+        [np.pad(part.finders, ((0, 0), (0, width - part.finders.shape[1]))) for part in parts]
     )
+    stacked = ModelTable.concatenate([part.models for part in parts])
+    rows, position = unique_rows(stacked.keys)
+    united = np.zeros((rows.size, width), dtype=np.uint64)
+    np.bitwise_or.at(united, position, finders)
+    log_weight = np.zeros(rows.size)
+    if add_weights:
+        log_weight = np.full(rows.size, -np.inf)
+        # Masses of chains may differ by thousands of nats: no common scale would do.
+        np.logaddexp.at(log_weight, position, np.concatenate([part.log_weight for part in parts]))
+    return _Part(stacked.take(rows), log_weight, united)
+
+
+def _visited(finders: npt.NDArray[np.uint64], chain: int) -> IntArray:
+    """Rows that a chain has met."""
+    word, bit = divmod(chain, 64)
+    if word >= finders.shape[1]:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(finders[:, word] & (np.uint64(1) << np.uint64(bit)))
 
 
 def _log_posterior(models: ModelTable) -> FloatArray:
@@ -145,34 +249,6 @@ def _renumber(models: ModelTable, numbers: IntArray, registry: Registry) -> Mode
     members = members[np.lexsort((members, models.owners))]
     keys = model_keys(models.starts, members, registry.keys)
     return _replace(models, keys=keys, members=members)
-
-
-def _positions(stacked: ModelTable, models: ModelTable) -> IntArray:
-    """For each stacked model the row of its only copy."""
-    position = {key.tobytes(): row for row, key in enumerate(models.keys)}
-    return np.array([position[key.tobytes()] for key in stacked.keys], dtype=np.int64)
-
-
-def _log_multiplicity(rows: IntArray, n_models: int, log_weights: FloatArray) -> FloatArray:
-    """Log of the summed chain weights of each unique model."""
-    totals = np.full(n_models, -np.inf)
-    # Masses of chains may differ by thousands of nats: no common scale would do.
-    np.logaddexp.at(totals, rows, log_weights)
-    return totals
-
-
-def _frequency(
-    results: list[ChainResult], numbers: list[IntArray], used: IntArray
-) -> FloatArray | None:
-    """Visit frequencies of the features, averaged over chains."""
-    totals = np.zeros(used.size)
-    for result, common in zip(results, numbers, strict=True):
-        if result.draws is None:
-            return None
-        chosen = np.flatnonzero(np.isin(common[: result.draws.frequency.size], used))
-        positions = np.searchsorted(used, common[chosen])
-        np.add.at(totals, positions, result.draws.frequency[chosen] / len(results))
-    return totals
 
 
 def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> ModelTable:

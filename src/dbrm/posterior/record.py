@@ -23,6 +23,9 @@ class RunRecord:
         Rows of the training data, before equal ones were merged.
     version
         Of dbrm.
+    n_finished, failures, ended
+        Chains that came to their end; how those failed that are not in the posterior; and
+        why the run ended early: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or empty.
     """
 
     response: str
@@ -41,3 +44,6 @@ class RunRecord:
     given: tuple[str, ...] = ()
     n_rows: int = 0
     version: str = ""
+    n_finished: int | None = None
+    failures: dict[int, str] = field(default_factory=dict)
+    ended: str = ""

@@ -16,11 +16,11 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 from dbrm.data import Recipe, Table
+from dbrm.data.archive import Arrays, read_archive, write_archive
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
 from dbrm.evidence import Family, Link, ModelFit, find_family, find_link
-from dbrm.features import Feature, Transform, parse_feature
+from dbrm.features import Feature, Transform, parse_feature, write_features
 from dbrm.features.sets import find_builtin
-from dbrm.posterior.archive import Arrays, read_archive, write_archive
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.posterior import Posterior
@@ -120,19 +120,7 @@ class _MissingPartError(InvalidSettingError):
 
 
 def _spell(features: Iterable[Feature], source: AbstractSource) -> list[str]:
-    """Text of each feature, after a look whether it can be read back."""
-    texts = []
-    for feature in features:
-        texts.append(str(feature))
-        try:
-            again = parse_feature(texts[-1], source.table.names, transforms=source.transforms)
-        except DBRMError as error:
-            msg = f"The feature {texts[-1]} cannot be saved, because it cannot be read: {error}"
-            raise InvalidSettingError(msg) from error
-        if again.key != feature.key:
-            msg = f"The feature {texts[-1]} cannot be saved: it reads back as {again}."
-            raise InvalidSettingError(msg)
-    return texts
+    return write_features(features, source.table.names, source.transforms)
 
 
 def _sample(table: Table) -> FloatArray:
@@ -262,6 +250,7 @@ def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:
         "status_counts": {int(code): count for code, count in content["status_counts"].items()},
         "moves": {name: (tried, passed) for name, (tried, passed) in content["moves"].items()},
         "chain_log_mass": tuple(chain_log_mass.tolist()),
+        "failures": {int(chain): text for chain, text in content.get("failures", {}).items()},
         "given": tuple(content.get("given", ())),
     }
     return RunRecord(**(content | changed))

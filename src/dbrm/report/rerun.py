@@ -13,7 +13,7 @@ __all__ = ["data_facts", "numbers", "rerun_code", "rerun_words"]
 
 _MOST_NAMES = 60
 # Where the work was done has no influence on the result.
-_IRRELEVANT = ("n_jobs", "progress")
+_IRRELEVANT = ("n_jobs", "progress", "executor", "checkpoint")
 
 
 def rerun_code(posterior: "Posterior") -> str:

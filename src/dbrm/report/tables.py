@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dbrm.datasets import DataSet
-    from dbrm.posterior import Posterior
+    from dbrm.posterior import Posterior, RunRecord
 
 __all__ = ["data_table", "feature_table", "model_table", "summarise"]
 
@@ -80,6 +80,7 @@ def _notes(posterior: "Posterior") -> list[str]:
         f"{record.n_evaluated:,} model evaluations in {record.n_chains} chains, "
         f"{record.seconds:.1f} s; {len(posterior.models):,} models kept."
     ]
+    notes += _misses(record)
     if record.algorithm != "enumerate":
         notes.append(posterior.diagnostics.verdict())
     for name, (tried, accepted) in record.moves.items():
@@ -94,6 +95,21 @@ def _notes(posterior: "Posterior") -> list[str]:
     for code, count in sorted(record.status_counts.items()):
         if code != Status.OK:
             notes.append(f"{count:,} evaluations: {Status(code).meaning}.")
+    return notes
+
+
+def _misses(record: "RunRecord") -> list[str]:
+    """What the run was to bring and did not."""
+    notes = []
+    if record.ended == "agreement":
+        notes.append("The run ended early because its chains agreed.")
+    elif record.ended:
+        notes.append(
+            f"The run was interrupted ({record.ended}): {record.n_finished} of {record.n_chains} "
+            "chains in it came to their end."
+        )
+    for chain, failure in record.failures.items():
+        notes.append(f"Chain {chain} failed and is not in it: {failure.splitlines()[-1]}")
     return notes
 
 

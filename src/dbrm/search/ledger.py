@@ -164,7 +164,7 @@ class Ledger:
     def models(self) -> ModelTable:
         """All models once each, in order of their keys."""
         table = ModelTable.concatenate(self._pending)
-        table = table.take(unique_rows(table.keys))
+        table = table.take(unique_rows(table.keys)[0])
         if len(table) > self._max_models:
             log_posterior = table.log_evidence + table.log_prior
             order = np.argsort(-log_posterior, kind="stable")
@@ -191,10 +191,12 @@ def model_keys(starts: npt.NDArray[np.int64], members: Members, feature_keys: Ke
     return keys
 
 
-def unique_rows(keys: Keys) -> npt.NDArray[np.int64]:
-    """Position of the first occurrence of each key, in order of the keys."""
+def unique_rows(keys: Keys) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """First occurrence of each key, in order of the keys; and for every row, which one it is."""
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     ordered = keys[order]
     fresh = np.ones(len(keys), dtype=np.bool_)
     fresh[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
-    return order[fresh]
+    position = np.empty(len(keys), dtype=np.int64)
+    position[order] = np.cumsum(fresh) - 1
+    return order[fresh], position

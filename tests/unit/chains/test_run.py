@@ -7,7 +7,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import dbrm
-from dbrm.chains import run_chains, seed_sequence
+from dbrm.chains import run_chains as run
+from dbrm.chains import seed_sequence
 from dbrm.errors import InvalidSettingError
 from dbrm.posterior import merge_chains
 
@@ -19,6 +20,13 @@ def data():
     draw = np.random.default_rng(2)
     columns = draw.normal(size=(80, 5))
     return columns, np.sin(columns[:, 0] * columns[:, 1]) + 0.3 * draw.normal(size=80)
+
+
+def run_chains(problem, n_chains, seed, **options):
+    """The results in a list."""
+    results = []
+    run(problem, n_chains, seed, results.append, **options)
+    return results
 
 
 def assert_identical(one, other):

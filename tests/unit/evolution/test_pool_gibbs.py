@@ -47,12 +47,13 @@ def test_a_window_as_large_as_the_pool_is_the_pool(rng):
 def sampler(problem, rng):
     chain = Chain(problem)
     proceed(Evolution(rng, chain))
-    return _Sampler(chain, fill_reservoir(chain, 12))
+    pool = fill_reservoir(chain, 12)
+    return _Sampler(chain, pool, [chain.registry.features[number] for number in pool.numbers])
 
 
 def test_a_step_reports_the_posterior_of_its_model(sampler, rng):
     """Without the factor for the window, and with the prior as it is."""
-    problem, pool = sampler._chain.problem, sampler._pool
+    problem, pool = sampler._chain.problem, sampler.pool
     model = sampler.best_known()
     for _ in range(10):
         model, value, window, inclusion = sampler.step(rng, model)
@@ -79,7 +80,7 @@ def test_the_start_is_the_best_model_of_the_pool(sampler):
     start = sampler.best_known()
     models = sampler._chain.models()
     best = int(np.argmax(models.log_evidence + models.log_prior))
-    assert set(sampler._pool.numbers[start]) == set(models.features_of(best).tolist())
+    assert set(sampler.pool.numbers[start]) == set(models.features_of(best).tolist())
 
 
 def test_draws_are_averages_of_conditional_inclusion(problem, rng):

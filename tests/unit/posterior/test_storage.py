@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import dbrm
+from dbrm.data.archive import read_archive, write_archive
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
-from dbrm.posterior.archive import read_archive, write_archive
 
 QUICK = {"n_chains": 2, "n_populations": 3, "random_state": 2, "n_iter": 100}
 CASES = {
@@ -240,7 +240,7 @@ def test_a_newer_format_asks_for_an_upgrade(small, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 200])
 def test_other_files_are_recognised(tmp_path, content):
     (tmp_path / "other").write_bytes(content)
-    with pytest.raises(InvalidFileError, match="is not a file written by"):
+    with pytest.raises(InvalidFileError, match="was not written by dbrm"):
         dbrm.load(tmp_path / "other")
 
 

@@ -77,8 +77,9 @@ def test_concatenate_stacks(first, second):
 
 @given(models=sets)
 def test_unique_rows_keeps_the_first_of_each(models):
-    rows = unique_rows(table(models).keys)
+    rows, position = unique_rows(table(models).keys)
     assert sorted(rows) == sorted(models.index(model) for model in set(models))
+    assert [models[row] for row in rows[position]] == models
 
 
 @settings(deadline=None)

@@ -1,0 +1,191 @@
+"""One slice of one chain: a pure function of its task, run wherever there is room.
+
+A slice takes a chain from where it was frozen, or from its seed, and lets it go on until it
+is finished or the slice is over. When it is over has no influence on the chain's steps.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, final
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dbrm.errors import DBRMError
+from dbrm.evolution import (
+    AbstractRun,
+    ChainResult,
+    Glimpse,
+    Gmjmcmc,
+    MjmcmcRun,
+    PoolGibbs,
+    Problem,
+    Report,
+    Rgmjmcmc,
+    Snapshot,
+    proceed,
+)
+
+__all__ = ["ChainTask", "Outcome", "Slice", "begin", "run_slice"]
+
+ALGORITHMS: dict[str, Any] = {
+    "gmjmcmc": Gmjmcmc,
+    "rgmjmcmc": Rgmjmcmc,
+    "pool-gibbs": PoolGibbs,
+    "mjmcmc": MjmcmcRun,
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainTask:
+    """All that a chain depends on besides the problem."""
+
+    index: int
+    algorithm: str
+    seed: np.random.SeedSequence
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """How far to go this time, and what to bring back.
+
+    Parameters
+    ----------
+    snapshot
+        Where the chain was left; none if it has not begun.
+    deadline, seconds
+        The slice is over at this time of the clock, or after so many seconds.
+    until
+        Populations (and steps) at which it is over.
+    patient
+        A slice that begins after the deadline leaves the chain alone, unless it is patient:
+        then it does one population all the same.
+    keep
+        Bring the snapshot of a finished chain too, and the result of an unfinished one.
+    folder
+        A folder that processes of one machine share: the slice is over when a file ``stop``
+        is in it. A file tells that the slice is under way.
+    run, driver
+        Names the run, and the process that asked for it.
+    """
+
+    task: ChainTask
+    snapshot: Snapshot | None
+    deadline: float
+    seconds: float
+    until: int = sys.maxsize
+    patient: bool = False
+    keep: bool = False
+    folder: str = ""
+    run: str = ""
+    driver: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What came of a slice."""
+
+    index: int
+    status: Literal["finished", "paused", "untouched", "failed", "lost"]
+    snapshot: Snapshot | None = None
+    result: ChainResult | None = None
+    glimpse: Glimpse | None = None
+    failure: str = ""
+
+
+def begin(task: ChainTask, problem: Problem, snapshot: Snapshot | None) -> AbstractRun:
+    """A chain at its beginning, or where it was frozen."""
+    rng = np.random.Generator(np.random.PCG64(task.seed))
+    run: AbstractRun = ALGORITHMS[task.algorithm](rng, problem)
+    if snapshot is not None:
+        run.thaw(snapshot)
+    return run
+
+
+def run_slice(piece: Slice, problem: Problem, report: Report | None = None) -> Outcome:
+    """Run one slice of one chain.
+
+    Linear algebra runs in one thread: how many there are changes the order of
+    summation, and joblib gives its workers fewer than the main process has. An error in the
+    chain is part of the outcome; errors about data and settings are raised.
+    """
+    index = piece.task.index
+    stop = Path(piece.folder) / "stop"
+    ends = min(piece.deadline, time.time() + piece.seconds)
+
+    def over() -> bool:
+        return time.time() >= ends or (bool(piece.folder) and stop.exists())
+
+    if over() and not piece.patient:
+        return Outcome(index, "untouched", piece.snapshot)
+    elsewhere = os.getpid() != piece.driver
+    problem = _own(problem, piece.run) if elsewhere or _in_a_thread() else problem
+    with threadpool_limits(limits=1), _deaf_to_interrupts(elsewhere), _mark(piece):
+        try:
+            run = begin(piece.task, problem, piece.snapshot)
+            proceed(run, over, report, until=piece.until)
+            wanted = run.finished or piece.keep
+            return Outcome(
+                index,
+                "finished" if run.finished else "paused",
+                run.freeze() if piece.keep or not run.finished else None,
+                run.result() if wanted else None,
+                run.glimpse(),
+            )
+        except DBRMError:
+            raise
+        except Exception:
+            return Outcome(index, "failed", piece.snapshot, failure=traceback.format_exc())
+
+
+# The problem this thread works on: what it has learned, such as the weights of projections,
+# serves the next slice too. One at a time, and never shared between threads.
+_LOCAL = threading.local()
+
+
+def _own(problem: Problem, run: str) -> Problem:
+    if getattr(_LOCAL, "run", None) != run or not run:
+        _LOCAL.run, _LOCAL.problem = run, replace(problem)
+    known: Problem = _LOCAL.problem
+    return known
+
+
+def _in_a_thread() -> bool:
+    return threading.current_thread() is not threading.main_thread()
+
+
+@contextmanager
+def _deaf_to_interrupts(elsewhere: bool) -> Iterator[None]:
+    """Leave Ctrl-C, which a terminal sends to every process, to the one that asked."""
+    if not elsewhere or _in_a_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _mark(piece: Slice) -> Iterator[None]:
+    """Tell that this slice is under way: if its process dies, the mark stays behind."""
+    folder = Path(piece.folder)
+    if not piece.folder or not folder.is_dir():
+        yield
+        return
+    mark = folder / f"running-{piece.task.index}"
+    mark.touch()
+    yield
+    mark.unlink(missing_ok=True)

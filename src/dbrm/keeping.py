@@ -1,0 +1,201 @@
+"""What a run is, in the head of its checkpoint folder: data, settings, seed, and no code.
+
+Settings that are plain values are written down. Objects, such as a transform or a prior of
+one's own, are only named: whoever resumes hands them over again.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, final
+
+import numpy as np
+
+from dbrm.chains import Checkpoint
+from dbrm.data import Recipe, Table, fingerprint
+from dbrm.errors import CheckpointError, FormulaError, InvalidSettingError
+from dbrm.evidence import Observations
+from dbrm.evolution import Problem
+from dbrm.features import Feature, parse_feature, write_features
+from dbrm.formula import FormulaRecipe
+from dbrm.settings import Settings
+
+__all__ = ["Job", "begin_run", "continue_run", "read_job"]
+
+# How, where and how long a run works; a resumed one may do it otherwise.
+HOW = ("n_jobs", "executor", "progress", "time_budget")
+_NOT_KEPT = (*HOW, "checkpoint", "random_state")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """Everything about a run before it starts.
+
+    Parameters
+    ----------
+    response, formula, given, n_rows
+        For the record: the response's name, the formula if there was one, what came with
+        the rows, and how many they were before equal ones were merged.
+    """
+
+    table: Table
+    observations: Observations
+    recipe: Recipe | FormulaRecipe
+    settings: Settings
+    response: str
+    formula: str
+    given: tuple[str, ...]
+    n_rows: int
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The response and what belongs to its rows."""
+        named = {
+            field.name: getattr(self.observations, field.name) for field in fields(Observations)
+        }
+        return {name: column for name, column in named.items() if column is not None}
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the data, by content."""
+        columns = self.columns
+        return fingerprint(self.table, *columns.values()) + "".join(f" {name}" for name in columns)
+
+
+def begin_run(folder: Checkpoint, job: Job, seed: np.random.SeedSequence, problem: Problem) -> None:
+    """Write down what the run is."""
+    names, transforms = problem.table.names, problem.grammar.transforms
+    try:
+        recipe = job.recipe.to_dict()
+    except FormulaError:
+        recipe = None
+    plain, objects = _sort(job.settings)
+    content = {
+        "fingerprint": job.fingerprint,
+        "settings": plain,
+        "objects": objects,
+        "how": {"time_budget": job.settings.time_budget},
+        "seed": {
+            "entropy": seed.entropy,
+            "spawn_key": list(seed.spawn_key),
+            "pool_size": seed.pool_size,
+            "n_children_spawned": seed.n_children_spawned,
+        },
+        "random_state": _given_seed(job.settings),
+        "pool": write_features(problem.pool, names, transforms),
+        "recipe": recipe,
+        "names": list(names),
+        "response": job.response,
+        "formula": job.formula,
+        "given": list(job.given),
+        "n_rows": job.n_rows,
+    }
+    arrays = {f"column_{name}": column for name, column in job.columns.items()}
+    folder.write_head(uuid.uuid4().hex, content, {"table": job.table.values, **arrays})
+
+
+def continue_run(
+    folder: Checkpoint, job: Job, problem: Problem
+) -> tuple[np.random.SeedSequence, list[Feature]]:
+    """Seed and pool of the run in the folder, after a look whether it is the same run."""
+    content, _ = folder.read_head()
+    where = str(folder.folder)
+    if content["fingerprint"] != job.fingerprint:
+        msg = (
+            f"The checkpoint folder {where} belongs to a run on other data: their fingerprints "
+            "differ. Resume with the same data, or choose another folder."
+        )
+        raise CheckpointError(msg)
+    plain, objects = _sort(job.settings)
+    kept = content["settings"] | content["objects"]
+    given = plain | objects
+    changed = sorted(name for name in kept | given if kept.get(name) != given.get(name))
+    seeds = content["random_state"], _given_seed(job.settings)
+    if None not in seeds and seeds[0] != seeds[1]:
+        changed.append("random_state")
+    if changed:
+        msg = (
+            f"The checkpoint folder {where} belongs to a run with other settings: "
+            f"{', '.join(changed)}. Only {', '.join(HOW)} may change. Choose another folder."
+        )
+        raise CheckpointError(msg)
+    names, transforms = problem.table.names, problem.grammar.transforms
+    pool = [parse_feature(text, names, transforms=transforms) for text in content["pool"]]
+    return np.random.SeedSequence(**content["seed"]), pool
+
+
+def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
+    """The run in the folder, with the objects that it names."""
+    if not folder.begun:
+        msg = f"There is no run to resume in {folder.folder}: it has no run.dbrm."
+        raise CheckpointError(msg)
+    content, arrays = folder.read_head()
+    if content["recipe"] is None:
+        msg = (
+            f"The run in {folder.folder} has a formula with expressions, which are code, and "
+            "files hold none. Call dbrm.fit with the same formula, data, settings and checkpoint="
+            f"{str(folder.folder)!r}: it goes on from there."
+        )
+        raise CheckpointError(msg)
+    missing = [name for name in content["objects"] if name not in given]
+    if missing:
+        listed = ", ".join(f"{name} (a {content['objects'][name][0]})" for name in missing)
+        msg = (
+            f"The run in {folder.folder} was given objects of yours, which files do not hold: "
+            f"{listed}. Pass them again, as in dbrm.resume(folder, {missing[0]}=...)."
+        )
+        raise InvalidSettingError(msg)
+    for name in given:
+        if name not in (*HOW, *content["objects"]):
+            msg = (
+                f"dbrm.resume cannot change {name!r}: a run keeps its settings. It takes "
+                f"{', '.join(HOW)}, and objects that the folder does not hold."
+            )
+            raise InvalidSettingError(msg)
+    settings = content["settings"] | content["how"] | dict(given)
+    settings |= {"random_state": content["random_state"], "checkpoint": str(folder.folder)}
+    return Job(
+        table=Table(tuple(content["names"]), arrays["table"]),
+        observations=Observations(
+            **{
+                name.removeprefix("column_"): array
+                for name, array in arrays.items()
+                if name.startswith("column_")
+            }
+        ),
+        recipe=Recipe.from_dict(content["recipe"]),
+        settings=Settings.from_options(settings),
+        response=content["response"],
+        formula=content["formula"],
+        given=tuple(content["given"]),
+        n_rows=content["n_rows"],
+    )
+
+
+def _sort(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings that are plain values, and those that are objects, by what can be said of them."""
+    plain, objects = {}, {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name in _NOT_KEPT or value is field.default:
+            continue
+        try:
+            plain[field.name] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            objects[field.name] = _describe(value)
+    return plain, objects
+
+
+def _describe(value: Any) -> list[str]:
+    """Type and, where it says something, text of an object."""
+    if isinstance(value, Sequence):
+        return ["sequence", *(part for item in value for part in _describe(item))]
+    text = repr(value)
+    return [type(value).__name__, "" if " at 0x" in text else text]
+
+
+def _given_seed(settings: Settings) -> int | None:
+    given = settings.random_state
+    return int(given) if isinstance(given, int | np.integer) else None

@@ -1,0 +1,198 @@
+"""From data and settings to a posterior: the chains, and what they bring home."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import final
+
+from dbrm._version import __version__
+from dbrm.chains import Checkpoint, Progress, RunReport, run_chains, seed_sequence
+from dbrm.errors import DBRMWarning, InvalidDataError
+from dbrm.evidence import find_family
+from dbrm.evolution import ChainResult, Draws, Problem, run_enumeration, sweep_features
+from dbrm.keeping import Job, begin_run, continue_run
+from dbrm.posing import pose
+from dbrm.posterior import LiveSource, Merger, Posterior, RunRecord, diagnose, merge_chains
+from dbrm.search import log_sum_exp
+from dbrm.settings import Settings
+
+__all__ = ["execute"]
+
+# Enumeration: most columns (exact, by Laplace); models further than this from the best are
+# left out; most kept.
+_MOST_COLUMNS = {True: 25, False: 16}
+_WIDE_WINDOW = 60.0
+_MOST_MODELS = 1_000_000
+
+
+def execute(job: Job) -> Posterior:
+    """Run a job to its posterior."""
+    started = perf_counter()
+    chosen = job.settings
+    problem = pose(job.table, job.observations, chosen)
+    run = _enumerate if chosen.algorithm == "enumerate" else _search
+    problem, findings, report = run(problem, job)
+    merged = findings.merger.merged()
+    diagnostics = diagnose(merged, findings.draws)
+    record = findings.record(job, report, perf_counter() - started)
+    _warn_of(report, chosen.n_chains)
+    return Posterior(merged, LiveSource(problem), job.recipe, record, diagnostics)
+
+
+@final
+class _Findings:
+    """What chains bring home, taken in one by one; their models are merged at once."""
+
+    def __init__(self, problem: Problem, chosen: Settings) -> None:
+        self.merger = Merger(problem, chosen.merge)
+        self.draws: list[Draws | None] = []
+        self._n_evaluated = 0
+        self._status_counts: Counter[int] = Counter()
+        self._rejections: Counter[str] = Counter()
+        self._proposed: Counter[str] = Counter()
+        self._accepted: Counter[str] = Counter()
+        self._log_mass: list[float] = []
+
+    def take(self, result: ChainResult) -> None:
+        """Enter the result of the next chain."""
+        self.merger.add(result)
+        self.draws.append(result.draws)
+        self._n_evaluated += result.n_evaluated
+        self._status_counts.update(result.status_counts)
+        self._rejections.update(result.rejections)
+        for name, (tried, passed) in result.moves.items():
+            self._proposed[name] += tried
+            self._accepted[name] += passed
+        self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
+
+    def record(self, job: Job, report: RunReport, seconds: float) -> RunRecord:
+        """How it all came about."""
+        chosen = job.settings
+        return RunRecord(
+            response=job.response,
+            algorithm=chosen.algorithm,
+            uncertainty=chosen.uncertainty or ("laplace" if chosen.preset is None else "plugin"),
+            n_chains=len(self.draws),
+            n_evaluated=self._n_evaluated,
+            seconds=seconds,
+            seed=chosen.random_state if isinstance(chosen.random_state, int) else None,
+            status_counts=dict(self._status_counts),
+            rejections=dict(self._rejections),
+            moves={name: (tried, self._accepted[name]) for name, tried in self._proposed.items()},
+            chain_log_mass=tuple(self._log_mass),
+            settings=chosen.described(),
+            formula=job.formula,
+            given=job.given,
+            n_rows=job.n_rows,
+            version=__version__,
+            n_finished=report.n_finished,
+            failures=report.failures,
+            ended=report.ended,
+        )
+
+
+def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
+    """Run the chains, after a look at all simple features."""
+    chosen = job.settings
+    with _checkpoint(chosen) as folder, _progress_bar(chosen) as progress:
+        if folder is not None and folder.begun:
+            seed, pool = continue_run(folder, job, problem)
+            problem = replace(problem, pool=tuple(pool))
+        else:
+            seed = seed_sequence(chosen.random_state)
+            if chosen.algorithm != "mjmcmc":
+                swept = tuple(sweep_features(problem, chosen.sweep))
+                problem = replace(problem, pool=problem.pool + swept)
+            if folder is not None:
+                begin_run(folder, job, seed, problem)
+        findings = _Findings(problem, chosen)
+
+        def agree(results: list[ChainResult]) -> bool:
+            merged = merge_chains(results, problem, chosen.merge)
+            return diagnose(merged, [result.draws for result in results]).agree
+
+        report = run_chains(
+            problem,
+            chosen.n_chains,
+            seed,
+            findings.take,
+            algorithm=chosen.algorithm,
+            n_jobs=chosen.n_jobs,
+            executor=chosen.executor,
+            progress=progress,
+            checkpoint=folder,
+            agree=agree if chosen.stop == "agreement" else None,
+        )
+    return problem, findings, report
+
+
+def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
+    """Visit all subsets of the covariates."""
+    chosen = job.settings
+    n_columns = len(problem.free_names)
+    most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian"]
+    if n_columns > most:
+        msg = (
+            f"algorithm='enumerate' visits all subsets of the columns and takes at most {most} "
+            f"for this family; X has {n_columns}. Choose another algorithm to search instead."
+        )
+        raise InvalidDataError(msg)
+    effort = replace(problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS)
+    if chosen.max_model_size is None:
+        problem = replace(problem, max_model_size=n_columns)
+    problem = replace(problem, effort=effort)
+    findings = _Findings(problem, chosen)
+    with _enumeration_bar(chosen) as report:
+        findings.take(run_enumeration(problem, report))
+    return problem, findings, RunReport(1, 1, {}, "")
+
+
+def _warn_of(report: RunReport, n_chains: int) -> None:
+    """Tell what is missing."""
+    if report.failures:
+        reasons = {failure.splitlines()[-1] for failure in report.failures.values()}
+        msg = (
+            f"{len(report.failures)} of {n_chains} chains failed and are not in the posterior "
+            f"({'; '.join(sorted(reasons))}). posterior.summary() tells which."
+        )
+        warnings.warn(msg, DBRMWarning, stacklevel=2)
+    if report.ended.startswith("SIG"):
+        msg = (
+            f"Interrupted ({report.ended}): {report.n_finished} of {n_chains} chains had finished, "
+            f"{report.n_begun} had begun. The posterior holds what they had found."
+        )
+        warnings.warn(msg, DBRMWarning, stacklevel=2)
+
+
+@contextmanager
+def _checkpoint(chosen: Settings) -> Iterator[Checkpoint | None]:
+    if chosen.checkpoint is None:
+        yield None
+        return
+    with Checkpoint(chosen.checkpoint, __version__) as folder:
+        yield folder
+
+
+@contextmanager
+def _progress_bar(chosen: Settings) -> Iterator[Progress | None]:
+    if not chosen.progress:
+        yield None
+        return
+    from dbrm.report import progress_bar
+
+    with progress_bar(chosen.n_chains, chosen.n_populations, chosen.time_budget) as update:
+        yield update
+
+
+@contextmanager
+def _enumeration_bar(chosen: Settings) -> Iterator[Callable[[int, int], None] | None]:
+    if not chosen.progress:
+        yield None
+        return
+    from dbrm.report import counting_bar
+
+    with counting_bar("models") as update:
+        yield update

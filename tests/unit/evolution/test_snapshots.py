@@ -1,0 +1,118 @@
+"""Tests of freezing and thawing: a chain taken apart between populations takes the same steps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dbrm
+from dbrm.chains import Checkpoint, seed_sequence
+from dbrm.chains.task import ALGORITHMS
+from dbrm.evolution import proceed
+
+N_ROWS = 70
+SETTINGS = {
+    "n_populations": 5,
+    "n_final": 12,
+    "n_chains": 1,
+    "transforms": ["sin", "tanh", "troot"],
+    "random_state": 3,
+}
+CASES = {
+    "plain": {},
+    "learning operators": {"adaptive_operators": True},
+    "walks": {"population_size": 22, "n_iter": 150, "n_init": 100},
+    "projections in layers": {"projection": "all-layers"},
+    "drawn projections": {"projection": "bayes"},
+    "heredity": {"heredity": "strong"},
+    "steps": {"transforms": "steps"},
+    "full ledger": {"max_memory": 0.01},
+    "logistic": {"family": "binomial", "n_populations": 3},
+}
+
+
+def problem(**options):
+    draw = np.random.default_rng(8)
+    columns = draw.normal(size=(N_ROWS, 4))
+    y = np.sin(columns[:, 0] * columns[:, 1]) + 0.4 * draw.normal(size=N_ROWS)
+    y = (y > 0).astype(float) if options.get("family") == "binomial" else y
+    return dbrm.fit(
+        columns, y, **SETTINGS | options | {"n_populations": 2}
+    )._problem, SETTINGS | options
+
+
+def start(algorithm, options, posed):
+    effort = replace(
+        posed.effort, n_populations=options["n_populations"], n_final=options["n_final"]
+    )
+    rng = np.random.Generator(np.random.PCG64(seed_sequence(5)))
+    return ALGORITHMS[algorithm](rng, replace(posed, effort=effort))
+
+
+def assert_same(one, other):
+    assert [str(f) for f in one.features] == [str(f) for f in other.features]
+    assert {k: list(map(str, v)) for k, v in one.aliases.items()} == {
+        k: list(map(str, v)) for k, v in other.aliases.items()
+    }
+    for name, array in one.models.to_arrays().items():
+        np.testing.assert_array_equal(array, other.models.to_arrays()[name])
+    for name in ("log_lost", "n_evaluated", "status_counts", "rejections", "moves"):
+        assert getattr(one, name) == getattr(other, name), name
+    np.testing.assert_array_equal(one.trace, other.trace)
+    assert (one.draws is None) == (other.draws is None)
+    if one.draws is not None:
+        for name in ("log_posterior", "size", "frequency"):
+            np.testing.assert_array_equal(getattr(one.draws, name), getattr(other.draws, name))
+
+
+def check(algorithm, options, folder):
+    """Freeze after every step, write to a file, read it, and go on in a fresh run."""
+    posed, options = problem(**options)
+    whole = proceed(start(algorithm, options, posed))
+    piece = start(algorithm, options, posed)
+    with Checkpoint(folder, "test") as checkpoint:
+        while not piece.finished:
+            piece.advance(7)
+            checkpoint.save_chain(0, piece.freeze(), posed, piece.n_done)
+            fresh = start(algorithm, options, posed)
+            fresh.thaw(checkpoint.load_chain(0, posed))
+            assert fresh.n_done == piece.n_done
+            piece = fresh
+    assert piece.n_done == whole.n_done > 1
+    assert_same(piece.result(), whole.result())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gmjmcmc(case, tmp_path):
+    check("gmjmcmc", CASES[case], tmp_path)
+
+
+@pytest.mark.parametrize("case", ["plain", "heredity", "drawn projections"])
+def test_rgmjmcmc(case, tmp_path):
+    check("rgmjmcmc", CASES[case], tmp_path)
+
+
+@pytest.mark.parametrize("case", ["plain", "walks"])
+def test_pool_gibbs(case, tmp_path):
+    check("pool-gibbs", CASES[case], tmp_path)
+
+
+@pytest.mark.parametrize("case", ["plain", "logistic"])
+def test_mjmcmc(case, tmp_path):
+    check("mjmcmc", CASES[case] | {"n_final": 60}, tmp_path)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_state_that_is_changed_is_noticed(algorithm, tmp_path):
+    """Negative control: the comparison above sees another state of the generator."""
+    posed, options = problem()
+    whole = proceed(start(algorithm, options, posed)).result()
+    piece = start(algorithm, options, posed)
+    piece.advance(3)
+    snapshot = piece.freeze()
+    other = np.random.Generator(np.random.PCG64(1)).bit_generator.state
+    snapshot.content["generator.state"] = other
+    fresh = start(algorithm, options, posed)
+    fresh.thaw(snapshot)
+    with pytest.raises(AssertionError):
+        assert_same(proceed(fresh).result(), whole)
