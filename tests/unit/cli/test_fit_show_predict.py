@@ -147,7 +147,7 @@ def test_predict_writes_a_file(folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["fit", "data.csv"], 2, "Missing option '--response'"),
+        (["fit", "data.csv"], 2, "give a table and --response"),
         (["fit", "data.csv", "--response", "zz"], 2, "no column 'zz'"),
         (["fit", "data.csv", "--response", "y", "--time-budget", "soon"], 2, "a time such as"),
         (["fit", "data.csv", "--response", "y", "--n-chains", "0"], 2, "--n-chains"),
@@ -171,7 +171,7 @@ def test_predict_writes_a_file(folder, tmp_path):
         (["fit", "gaps.csv", "--response", "y"], 1, "missing"),
         (["fit", "data.csv", "--response", "y", "--out", "no/folder/x.dbrm"], 1, "No such file"),
         (["show", "run.dbrm", "--top", "0"], 2, "--top"),
-        (["show", "data.csv"], 1, "is not a file written by"),
+        (["show", "data.csv"], 1, "was not written by dbrm"),
         (["show", "nothing.dbrm"], 1, "cannot be read"),
         (["predict", "run.dbrm", "other.csv"], 1, "lacks columns of the training data"),
         (["predict", "run.dbrm", "data.csv", "--level", "95"], 1, "level must be strictly"),
