@@ -61,7 +61,7 @@ class Checks:
         """Predictive probability of a response below each observed one."""
         rng = np.random.default_rng(random_state)
         parts, start = [], 0
-        for block in self._blocks(rows):
+        for block in self.blocks(rows):
             observed = rows.response[start : start + block.weights.shape[1]]
             start += observed.size
             upper = block.cdf(observed)
@@ -147,19 +147,59 @@ class Checks:
         names = ["statistic", "observed", "replicated", "lower", "upper", "probability"]
         return pd.DataFrame(table, columns=names)
 
+    def loo(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        top: int = 5,
+        draws: int = 1000,
+        random_state: int | None = 0,
+        **extras: Any,
+    ) -> "pd.DataFrame":
+        r"""Leave-one-out and WAIC of the most probable models, through ArviZ.
+
+        The expected log density of a new response, estimated from draws of each model's
+        coefficients, by Pareto-smoothed importance sampling and by
+
+        .. math:: \sum_i \log \overline{p(y_i|\theta)} - \sum_i \mathrm{var} \log p(y_i|\theta).
+
+        It asks how well a model predicts, the posterior probability whether it is true; the
+        features count as given, although the same data chose them. Needs ``dbrm[arviz]``.
+
+        Parameters
+        ----------
+        top
+            How many models.
+        draws
+            From each model's coefficients.
+
+        Returns
+        -------
+        DataFrame
+            ``features``, ``probability``, ``elpd_loo`` and its standard error ``se``,
+            ``p_loo``, ``pareto_k`` (the largest; above 0.7 the estimate is unsure),
+            ``elpd_waic``, ``p_waic``.
+        """
+        from dbrm.posterior.inference_data import compare_models
+
+        rows = self._posterior.rows(X, y, **extras)
+        rng = np.random.default_rng(random_state)
+        return compare_models(rng, self._posterior._averaged, rows, top, draws)
+
     def replicate(self, rows: Rows, draws: int, random_state: int | None) -> Matrix:
         """Responses from the predictive law, one row per draw."""
         rng = np.random.default_rng(random_state)
-        return np.concatenate([block.sample(rng, draws) for block in self._blocks(rows)], axis=1)
+        return np.concatenate([block.sample(rng, draws) for block in self.blocks(rows)], axis=1)
 
     def mean(self, rows: Rows) -> Column:
         """Averaged predictions of the rows."""
-        return np.concatenate([block.mean() for block in self._blocks(rows)])
+        return np.concatenate([block.mean() for block in self.blocks(rows)])
 
     def interval(self, rows: Rows, level: float) -> tuple[Column, Column]:
         """Predictive interval of the rows, lower and upper limits."""
         ends = (0.5 - level / 2, 0.5 + level / 2)
-        blocks = [[block.quantile(end) for end in ends] for block in self._blocks(rows)]
+        blocks = [[block.quantile(end) for end in ends] for block in self.blocks(rows)]
         lower, upper = np.concatenate(blocks, axis=1)
         return lower, upper
 
@@ -169,7 +209,7 @@ class Checks:
         single = rows.trials is None or bool(np.all(rows.trials == 1.0))
         return law is not None and law.family.has_trials and single
 
-    def _blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
+    def blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
         averaged = self._posterior._averaged
         return list(averaged.blocks(rows.table, rows.offset, rows.trials))
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
-from dbrm.evidence import ModelFit
+from dbrm.evidence import ModelFit, find_family
 from dbrm.features import evaluate
 from dbrm.posterior.prediction import AveragedModels
+from dbrm.posterior.rows import Rows
 
 __all__ = ["CoefficientDraws", "draw_coefficients", "draw_models"]
 
@@ -60,8 +61,26 @@ class CoefficientDraws:
         eta = self.predictor(table, offset)
         if self.averaged.law is None:
             return eta
+        low, high = self.averaged.law.family.mean_interval
         with np.errstate(all="ignore"):
-            return self.averaged.law.link.mean(eta)
+            mean = self.averaged.law.link.mean(eta)
+            return np.clip(mean, np.nextafter(low, high), np.nextafter(high, low))
+
+    def log_density(self, rows: Rows) -> Matrix:
+        """Log density of each response (columns) under each draw (rows)."""
+        law, means = self.averaged.law, self.mean(rows.table, rows.offset)
+        family = find_family("gaussian") if law is None else law.family
+        out = np.empty_like(means)
+        for draw, dispersion in enumerate(self.dispersion.tolist()):
+            out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
+        return out
+
+    def respond(self, rng: np.random.Generator, rows: Rows) -> Matrix:
+        """One response for each draw (rows) and row of the table."""
+        law, means = self.averaged.law, self.mean(rows.table, rows.offset)
+        family = find_family("gaussian") if law is None else law.family
+        pairs = zip(means, self.dispersion.tolist(), strict=True)
+        return np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
 
 
 def draw_models(rng: np.random.Generator, averaged: AveragedModels, draws: int) -> CoefficientDraws:

@@ -338,6 +338,33 @@ class Posterior:
         """Checks of the models against data: ``posterior.checks.residuals(X, y)``."""
         return Checks(self)
 
+    def to_arviz(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        draws: int = 2000,
+        random_state: int | None = 0,
+        **extras: Any,
+    ) -> Any:
+        """Draws from the averaged posterior as ArviZ's data structure.
+
+        Independent draws of a model and its coefficients in four chains: ``coefficient``
+        (zero where a feature is not in the model), ``included``, ``intercept``,
+        ``dispersion``, ``model`` (rank); the log likelihood and replications of the rows, the
+        training rows by default. Needs ``dbrm[arviz]``.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Whichever the installed ArviZ makes.
+        """
+        from dbrm.posterior.inference_data import to_inference_data
+
+        rows = self.rows(X, y, **extras)
+        rng = np.random.default_rng(random_state)
+        return to_inference_data(rng, self._averaged, rows, draws)
+
     def rows(
         self,
         X: TableLike | None = None,
