@@ -59,16 +59,21 @@ class Checks:
 
     def probability_transform(self, rows: Rows, random_state: int | None = 0) -> Column:
         """Predictive probability of a response below each observed one."""
+        upper = self.cdf(rows, rows.response)
+        law = self._posterior._source.law
+        if law is None or not law.family.discrete:
+            return upper
+        lower = self.cdf(rows, rows.response - 1.0)
         rng = np.random.default_rng(random_state)
+        return lower + rng.random(lower.size) * (upper - lower)
+
+    def cdf(self, rows: Rows, values: Column) -> Column:
+        """Predictive probability of a response of at most each row's value."""
         parts, start = [], 0
-        for block in self.blocks(rows):
-            observed = rows.response[start : start + block.weights.shape[1]]
-            start += observed.size
-            upper = block.cdf(observed)
-            if isinstance(block, FamilyMixture) and block.family.discrete:
-                lower = block.cdf(observed - 1.0)
-                upper = lower + rng.random(observed.size) * (upper - lower)
-            parts.append(upper)
+        for block in self._blocks(rows):
+            stop = start + block.weights.shape[1]
+            parts.append(block.cdf(values[start:stop]))
+            start = stop
         return np.concatenate(parts)
 
     def calibration(
@@ -190,16 +195,16 @@ class Checks:
     def replicate(self, rows: Rows, draws: int, random_state: int | None) -> Matrix:
         """Responses from the predictive law, one row per draw."""
         rng = np.random.default_rng(random_state)
-        return np.concatenate([block.sample(rng, draws) for block in self.blocks(rows)], axis=1)
+        return np.concatenate([block.sample(rng, draws) for block in self._blocks(rows)], axis=1)
 
     def mean(self, rows: Rows) -> Column:
         """Averaged predictions of the rows."""
-        return np.concatenate([block.mean() for block in self.blocks(rows)])
+        return np.concatenate([block.mean() for block in self._blocks(rows)])
 
     def interval(self, rows: Rows, level: float) -> tuple[Column, Column]:
         """Predictive interval of the rows, lower and upper limits."""
         ends = (0.5 - level / 2, 0.5 + level / 2)
-        blocks = [[block.quantile(end) for end in ends] for block in self.blocks(rows)]
+        blocks = [[block.quantile(end) for end in ends] for block in self._blocks(rows)]
         lower, upper = np.concatenate(blocks, axis=1)
         return lower, upper
 
@@ -209,7 +214,7 @@ class Checks:
         single = rows.trials is None or bool(np.all(rows.trials == 1.0))
         return law is not None and law.family.has_trials and single
 
-    def blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
+    def _blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
         averaged = self._posterior._averaged
         return list(averaged.blocks(rows.table, rows.offset, rows.trials))
 
