@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
 
 from dbrm.posterior.diagnostics import ENOUGH_DRAWS, ENOUGH_MASS, GOOD_RHAT
-from dbrm.report.wording import format_share, listed
+from dbrm.report.wording import display, format_share, listed
 from dbrm.status import Status
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _formula(posterior: "Posterior") -> Finding:
     """How much probability the best formula has, and what to make of it."""
     best = posterior.best_model.probability
     share = format_share(best)
-    sure = posterior.features.query("inclusion > 0.95")["feature"].tolist()
+    sure = posterior.features.query("inclusion > 0.95")["feature"].map(display).tolist()
     nearly_sure = (
         f" What nearly all of them share is {listed(sure, _MANY)}."
         if sure
@@ -86,7 +86,7 @@ def _chains(posterior: "Posterior") -> list[Finding]:
         return [Finding("care", "There was one chain only", text)]
     found = []
     if diagnostics.disagreements:
-        names = [str(posterior._merged.features[j]) for j in diagnostics.disagreements]
+        names = [display(str(posterior._merged.features[j])) for j in diagnostics.disagreements]
         text = (
             f"The {n_chains} chains give different probabilities to {listed(names, _MANY)}. "
             "Another run may well tell another story: run longer, with more populations or chains."

@@ -103,11 +103,17 @@ def _of_models(posterior: "Posterior") -> list[_Picture]:
 def _of_rows(posterior: "Posterior", rows: Rows) -> list[_Picture]:
     few, total = _sample(rows), rows.response.size
     some = f" {few.response.size:,} of {total:,} rows." if few.response.size < total else ""
+    binary = posterior.checks.is_binary(rows)
+    fitted = (
+        "Averaged probabilities of rows that turned out 0 and 1; far apart is good."
+        if binary
+        else "Averaged predictions with 95 % intervals; near the line they are right."
+    )
     return [
         _Picture(
             "fitted",
             "Predicted against observed",
-            f"Averaged predictions with 95 % intervals; near the line they are right.{some}",
+            f"{fitted}{some}",
             lambda: row_pictures.draw_fitted(posterior, few, 0.95, None),
         ),
         _Picture(
@@ -119,7 +125,8 @@ def _of_rows(posterior: "Posterior", rows: Rows) -> list[_Picture]:
         _Picture(
             "calibration",
             "Calibration",
-            f"Whether probabilities come true as often as they say: on the line.{some}",
+            f"Whether {'probabilities' if binary else 'intervals'} come true as often as they say: "
+            f"on the line.{some}",
             lambda: row_pictures.draw_calibration(posterior, few, 10, None),
         ),
         _Picture(

@@ -16,6 +16,7 @@ __all__ = ["feature_mathml", "model_mathml"]
 
 _INDEXED = re.compile(r"([A-Za-z])_?([0-9]+)")
 _LINKED = re.compile(r"(\w+)\(E\[(.*)\]\)", re.DOTALL)
+NO_BREAK = "\u00a0"
 _TIMES = '<mo rspace="0.16em" lspace="0.16em">⋅</mo>'
 
 
@@ -71,7 +72,8 @@ def _name(name: str) -> str:
     if indexed := _INDEXED.fullmatch(name):
         return f"<msub><mi>{indexed[1]}</mi><mn>{indexed[2]}</mn></msub>"
     kind = "mi" if name.isidentifier() else "mtext"
-    return f"<{kind}>{escape(name)}</{kind}>"
+    # Blanks that do not break: a browser would cut the name there.
+    return f"<{kind}>{escape(name).replace(' ', NO_BREAK)}</{kind}>"
 
 
 def _product(node: Product, factors: Sequence[str]) -> str:

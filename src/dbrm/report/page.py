@@ -14,9 +14,10 @@ from markupsafe import Markup
 from dbrm._version import __version__
 from dbrm.report.findings import find, headline
 from dbrm.report.gallery import draw_gallery
+from dbrm.report.latex_mathml import mathml_number
 from dbrm.report.mathml import feature_mathml, model_mathml
 from dbrm.report.rerun import data_facts, numbers, rerun_code, rerun_words
-from dbrm.report.wording import format_probability, format_share, listed
+from dbrm.report.wording import display, format_probability, format_share, listed
 
 if TYPE_CHECKING:
     from dbrm.posterior import FittedModel, Posterior
@@ -159,8 +160,9 @@ def _plural(count: int, one: str, many: str) -> str:
 def _sure(posterior: "Posterior", *, shaky: bool) -> list[str]:
     table = posterior.features
     sentences = ["A longer search may change these numbers; see the note above."] if shaky else []
-    certain = table[table["inclusion"] > 0.95]["feature"].tolist()
-    likely = table[(table["inclusion"] > 0.5) & (table["inclusion"] <= 0.95)]["feature"].tolist()
+    names = table["feature"].map(display)
+    certain = names[table["inclusion"] > 0.95].tolist()
+    likely = names[(table["inclusion"] > 0.5) & (table["inclusion"] <= 0.95)].tolist()
     if certain:
         sentences.append(f"Almost certainly in the model: {listed(certain, 6)}.")
     if likely:
@@ -238,7 +240,10 @@ def _software(posterior: "Posterior") -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
+    text = f"{value:.4g}"
+    if "e" in text:
+        return Markup(f"<math>{mathml_number(value, 4)}</math>")
+    return text.replace("-", "−")
 
 
 def _percent(value: float) -> str:
