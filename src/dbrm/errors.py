@@ -10,6 +10,7 @@ __all__ = [
     "CheckpointError",
     "DBRMError",
     "DBRMWarning",
+    "ExportError",
     "FeatureSyntaxError",
     "FormulaError",
     "InvalidDataError",
@@ -58,6 +59,10 @@ class FeatureSyntaxError(DBRMError, ValueError):
 
 class FormulaError(DBRMError, ValueError):
     """A formula such as ``y ~ x`` cannot be read, or asks for something that there is not."""
+
+
+class ExportError(DBRMError, ValueError):
+    """A model cannot be written in the language asked for."""
 
 
 class NotFittedYetError(DBRMError, AttributeError, ValueError):

@@ -38,6 +38,8 @@ class Link(ABC):
     name: ClassVar[str]
     #: Number of the compiled version; ``None`` sends models through the Python engine.
     code: ClassVar[int | None] = None
+    #: What `mean` computes, for export to program text: ``x`` is the linear predictor.
+    expression: ClassVar[str | None] = None
     #: Means inside this open interval have a linear predictor.
     mean_interval: ClassVar[tuple[float, float]]
 
@@ -64,6 +66,7 @@ class Identity(Link):
     r""":math:`\eta = \mu`."""
 
     name = "identity"
+    expression = "x"
     code = glm_rows.IDENTITY
     mean_interval = (-np.inf, np.inf)
 
@@ -86,6 +89,7 @@ class Logit(Link):
     r""":math:`\eta = \log\{\mu/(1-\mu)\}`."""
 
     name = "logit"
+    expression = "(1 + tanh(x / 2)) / 2"
     code = glm_rows.LOGIT
     mean_interval = (0.0, 1.0)
 
@@ -108,6 +112,7 @@ class Probit(Link):
     r""":math:`\eta = \Phi^{-1}(\mu)`."""
 
     name = "probit"
+    expression = "(1 + erf(x / sqrt(2))) / 2"
     code = glm_rows.PROBIT
     mean_interval = (0.0, 1.0)
 
@@ -131,6 +136,7 @@ class Cloglog(Link):
     r"""Complementary log-log, :math:`\eta = \log\{-\log(1-\mu)\}`."""
 
     name = "cloglog"
+    expression = "1 - exp(-exp(x))"
     code = glm_rows.CLOGLOG
     mean_interval = (0.0, 1.0)
 
@@ -154,6 +160,7 @@ class Log(Link):
     r""":math:`\eta = \log\mu`."""
 
     name = "log"
+    expression = "exp(x)"
     code = glm_rows.LOG
     mean_interval = (0.0, np.inf)
 
@@ -176,6 +183,7 @@ class Inverse(Link):
     r""":math:`\eta = 1/\mu`, on the positive side."""
 
     name = "inverse"
+    expression = "1 / x"
     code = glm_rows.INVERSE
     mean_interval = (0.0, np.inf)
 

@@ -15,6 +15,7 @@ from dbrm.features.knots import fit_knots
 from dbrm.features.library import TRANSFORMS
 from dbrm.features.nodes import Covariate, Modification, Product, Projection
 from dbrm.features.parsing import parse_feature
+from dbrm.features.rendering import NUMPY, PYTHON, SQL, Dialect, apply_expression, render
 from dbrm.features.sets import (
     TRANSFORM_SETS,
     get_transform,
@@ -26,17 +27,22 @@ from dbrm.features.traversal import fold, walk
 from dbrm.features.writing import write_features
 
 __all__ = [
+    "NUMPY",
+    "PYTHON",
     "REALS",
+    "SQL",
     "TRANSFORMS",
     "TRANSFORM_SETS",
     "ColumnCache",
     "Covariate",
+    "Dialect",
     "Feature",
     "Interval",
     "Modification",
     "Product",
     "Projection",
     "Transform",
+    "apply_expression",
     "column_status",
     "covariate",
     "drop_binary_powers",
@@ -51,6 +57,7 @@ __all__ = [
     "parse_feature",
     "power",
     "project",
+    "render",
     "resolve_transforms",
     "step",
     "step_down",

@@ -11,6 +11,7 @@ Where a member has a name of its own, that one is returned (``power[1/3]`` is
 ``troot``, ``hinge[0]`` is ``relu``), so that one function has one spelling.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -98,6 +99,7 @@ class _Shape:
     derivative: Callable[..., FloatArray]
     sympy: Callable[..., Any]
     latex: str
+    expression: str
 
 
 # np.heaviside and np.maximum, unlike comparisons, carry NaN through.
@@ -107,24 +109,28 @@ _SHAPES = {
         lambda x, c: np.zeros_like(x),  # noqa: ARG005
         lambda x, c: sp.Piecewise((1, x > c), (0, True)),
         r"\mathrm{I}\left(#1 > #2\right)",
+        "where(x > c, 1, 0)",
     ),
     "step_down": _Shape(
         lambda x, c: np.heaviside(c - x, 0.0),
         lambda x, c: np.zeros_like(x),  # noqa: ARG005
         lambda x, c: sp.Piecewise((1, x < c), (0, True)),
         r"\mathrm{I}\left(#1 < #2\right)",
+        "where(x < c, 1, 0)",
     ),
     "hinge": _Shape(
         lambda x, c: np.maximum(x - c, 0.0),
         lambda x, c: np.heaviside(x - c, 0.0),
         lambda x, c: sp.Piecewise((x - c, x > c), (0, True)),
         r"\max\left(0, #1 - \left(#2\right)\right)",
+        "max(x - c, 0)",
     ),
     "hinge_down": _Shape(
         lambda x, c: np.maximum(c - x, 0.0),
         lambda x, c: -np.heaviside(c - x, 0.0),
         lambda x, c: sp.Piecewise((c - x, x < c), (0, True)),
         r"\max\left(0, #2 - \left(#1\right)\right)",
+        "max(c - x, 0)",
     ),
 }
 
@@ -148,6 +154,7 @@ def _at_quantile(family: str, q: float) -> Transform:
         shape.derivative,
         shape.sympy,
         latex=shape.latex,
+        expression=shape.expression,
         quantile=q,
     )
 
@@ -163,6 +170,7 @@ def _at_constant(family: str, c: float) -> Transform:
         lambda x: shape.derivative(x, c),
         lambda x: shape.sympy(x, _exact(c)),
         latex=shape.latex.replace("#2", _short(c)),
+        expression=re.sub(r"\bc\b", f"({c!r})", shape.expression),
         idempotent=family == "step" and 0.0 <= c < 1.0,
         knot=c,
         kinks=(c,),
@@ -183,6 +191,7 @@ def _power(r: float) -> Transform:
         (lambda x: x**r) if whole else abs_power(r),
         (lambda x: r * x ** (r - 1.0)) if whole else abs_power_derivative(r),
         lambda x: (x if whole else sp.Abs(x)) ** _exact(r),
+        expression=f"{'x' if whole else 'abs(x)'} ** ({r!r})",
         latex=(r"\left(#1\right)" if whole else r"\left|#1\right|") + f"^{{{_short(r)}}}",
         parity="odd" if whole and r % 2.0 == 1.0 else "even",
         kinks=(0.0,) if r < 1.0 else (),

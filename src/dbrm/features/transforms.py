@@ -43,6 +43,10 @@ class Transform:
     sympy
         Maps a SymPy expression to :math:`g` of it. If omitted, export uses an
         undefined function of this name.
+    expression
+        What :math:`g` computes, for export to Python, NumPy and SQL: text with ``x`` for the
+        argument (and ``c`` for the knot), numbers, ``+ - * / **``, ``pi``, ``where(x > c, a, b)``
+        and exp, log, sin, cos, tanh, atan, asinh, erf, sqrt, abs, max.
     latex
         LaTeX with ``#1`` in place of the argument (and ``#2`` of the knot).
     parity
@@ -69,6 +73,7 @@ class Transform:
     derivative: Callable[..., Any] = None  # type: ignore[assignment]  # set below
     sympy: Callable[..., Any] | None = None
     _: KW_ONLY
+    expression: str | None = None
     latex: str | None = None
     parity: Literal["even", "odd"] | None = None
     domain: Interval = REALS
@@ -129,7 +134,7 @@ class Transform:
 
         if find_builtin(self.name) is self:
             return find_builtin, (self.name,)
-        options = (self.latex, self.parity, self.domain, self.idempotent)
+        options = (self.expression, self.latex, self.parity, self.domain, self.idempotent)
         rest = (self.quantile, self.knot, self.kinks)
         derivative = None if _is_numerical(self.derivative) else self.derivative
         return _restore, (self.name, self.function, derivative, self.sympy, *options, *rest)
@@ -138,7 +143,7 @@ class Transform:
 def _restore(
     name: str, function: Callable[..., Any], derivative: Any, sympy: Any, *options: Any
 ) -> Transform:
-    names = ("latex", "parity", "domain", "idempotent", "quantile", "knot", "kinks")
+    names = ("expression", "latex", "parity", "domain", "idempotent", "quantile", "knot", "kinks")
     settings = dict(zip(names, options, strict=True))
     # Unpickling makes a new interval, but `apply` looks for the one named REALS.
     if settings["domain"] == REALS:

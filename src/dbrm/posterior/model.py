@@ -2,19 +2,31 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import scipy.stats
 
-from dbrm._typing import Column
-from dbrm.evidence import ModelFit
-from dbrm.features import Feature, evaluate
+from dbrm._typing import Column, TableLike
+from dbrm.data import Recipe
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence import Link, ModelFit
+from dbrm.features import NUMPY, PYTHON, SQL, Dialect, Feature, evaluate
+from dbrm.formula import FormulaRecipe
+from dbrm.posterior.exports import (
+    Exporter,
+    python_function,
+    standardised_symbol,
+    sympy_inverse,
+)
+from dbrm.posterior.prediction import shift_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["FittedModel"]
+
+Scale = Literal["response", "link"]
 
 
 @final
@@ -32,12 +44,24 @@ class FittedModel:
         Posterior of the coefficients, intercept first.
     probability
         Posterior probability of this very set of features.
+    recipe
+        Makes the terms' columns out of the user's.
+    link
+        Between mean and linear predictor; ``None`` for the identity.
+
+    Notes
+    -----
+    Exports are of the right side of `formula` (``scale="link"``) or of the mean response,
+    its inverse under the link (``scale="response"``), at the posterior location of the
+    coefficients, without offset and for one trial.
     """
 
     response: str
     terms: tuple[Feature, ...]
     fit: ModelFit
     probability: float
+    recipe: Recipe | FormulaRecipe
+    link: Link | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -71,8 +95,20 @@ class FittedModel:
             }
         )
 
+    def predict(self, X: TableLike, *, offset: Any = None, exposure: Any = None) -> Column:
+        """Mean response of new rows by this model alone, per trial for a binomial one."""
+        if isinstance(self.recipe, FormulaRecipe):
+            offset = self.recipe.offset_of(X, offset)
+        table = self.recipe.apply(X)
+        eta = self.to_callable()(table) + shift_of(table.n_rows, offset, exposure)
+        return eta if self.link is None else self.link.mean(eta)
+
     def to_callable(self) -> Callable[[Any], Column]:
-        """A plain function of a table (mapping or data frame) to the linear predictor."""
+        """A plain function of a table (mapping or data frame) to the linear predictor.
+
+        The table holds the columns of the features as they were in the fit; `predict` takes
+        raw rows.
+        """
         intercept, slopes = float(self.fit.coefficients[0]), self.fit.coefficients[1:]
         terms = self.terms
 
@@ -81,19 +117,86 @@ class FittedModel:
 
         return predict
 
-    def to_sympy(self) -> Any:
-        """The linear predictor as a sympy expression."""
+    def to_text(self) -> str:
+        """The right side of `formula` with all digits, in the language of `dbrm.parse_feature`."""
+        parts = [repr(float(self.fit.coefficients[0]))]
+        for slope, term in zip(self.fit.coefficients[1:].tolist(), self.terms, strict=True):
+            sign = "-" if slope < 0 else "+"
+            parts.append(f"{sign} {abs(slope)!r}*{term}")
+        return " ".join(parts)
+
+    def to_python(self, name: str = "predict", *, scale: Scale = "response") -> str:
+        """Source text of a Python function of one row (a mapping), with nothing but `math`.
+
+        Examples
+        --------
+        ``exec(model.to_python())`` defines ``predict(row)``; columns are looked up by name,
+        ``row["a b"]``.
+        """
+        if not name.isidentifier():
+            msg = f"name must be a Python identifier; got name={name!r}."
+            raise InvalidSettingError(msg)
+        return python_function(name, self.formula, self._write(PYTHON, scale, "row"))
+
+    def to_numpy(self, table: str = "table", *, scale: Scale = "response") -> str:
+        """A NumPy expression in the columns of a table of this name.
+
+        It needs ``import numpy as np``, and ``import scipy.special`` if erf occurs.
+        """
+        return self._write(NUMPY, scale, table)
+
+    def to_sql(self, *, scale: Scale = "response") -> str:
+        """An SQL expression in the columns of a table: ``SELECT <expression> FROM data``.
+
+        Written with EXP, LN, SQRT, POWER, ABS, SIN, COS, ATAN and CASE, which nearly every
+        database knows (SQLite since 3.35, if built with its mathematical functions). There
+        is no erf in SQL: models with erf, gelu or the probit link are refused.
+        """
+        return self._write(SQL, scale)
+
+    def _write(self, dialect: Dialect, scale: Scale, argument: str = "") -> str:
+        link = self.link if _is_response(scale) else None
+        exporter = Exporter(self.recipe, dialect, argument)
+        return exporter.write(self.terms, self.fit.coefficients.tolist(), link)
+
+    def to_sympy(self, *, scale: Scale = "link") -> Any:
+        """A sympy expression; a factor's level is the symbol ``factor[level]``, zero or one."""
         intercept, *slopes = self.fit.coefficients.tolist()
-        terms = [slope * term.to_sympy() for slope, term in zip(slopes, self.terms, strict=True)]
-        return sum(terms, start=intercept)
+        symbols = self._symbols()
+        terms = [
+            slope * term.to_sympy(symbols) for slope, term in zip(slopes, self.terms, strict=True)
+        ]
+        total = sum(terms, start=intercept)
+        if not _is_response(scale) or self.link is None:
+            return total
+        return sympy_inverse(self.link, total)
+
+    def _symbols(self) -> dict[str, Any]:
+        """Scaled columns in terms of the user's."""
+        recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
+        if recipe.scale is None:
+            return {}
+        units = zip(recipe.names, recipe.means, recipe.sds, strict=True)
+        return {name: standardised_symbol(name, mean, sd) for name, mean, sd in units}
 
     def to_latex(self, digits: int = 4) -> str:
-        """The linear predictor in LaTeX, coefficients rounded to `digits` significant digits."""
+        """The right side of `formula` in LaTeX, numbers to `digits` significant digits.
+
+        Of scaled data it is in terms of the scaled columns.
+        """
         parts = [_latex_number(self.fit.coefficients[0], digits)]
         for slope, term in zip(self.fit.coefficients[1:], self.terms, strict=True):
             sign = "-" if slope < 0 else "+"
-            parts.append(f"{sign} {_latex_number(abs(slope), digits)}\\,{term.to_latex()}")
+            latex = term.to_latex(digits=digits)
+            parts.append(f"{sign} {_latex_number(abs(slope), digits)}\\,{latex}")
         return " ".join(parts)
+
+
+def _is_response(scale: Scale) -> bool:
+    if scale not in ("response", "link"):
+        msg = f"scale must be 'response' or 'link'; got scale={scale!r}."
+        raise InvalidSettingError(msg)
+    return scale == "response"
 
 
 def _latex_number(value: float, digits: int) -> str:

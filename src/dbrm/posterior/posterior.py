@@ -165,7 +165,15 @@ class Posterior:
     ) -> FittedModel:
         features = tuple(self._merged.features[j] for j in chosen)
         fit = self._source.fit(features)
-        return FittedModel(self._left_side, self._source.always + features, fit, probability)
+        law = self._source.law
+        return FittedModel(
+            response=self._left_side,
+            terms=self._source.always + features,
+            fit=fit,
+            probability=probability,
+            recipe=self.recipe,
+            link=None if law is None or law.link.name == "identity" else law.link,
+        )
 
     @property
     def _left_side(self) -> str:
