@@ -1,6 +1,7 @@
 """``dbrm fit``: from a table in a file to the models behind it."""
 
 from pathlib import Path
+from signal import Signals
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -124,6 +125,10 @@ def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_j
     if report is not None:
         posterior.report(report)
     print_posterior(posterior, as_json=as_json)
+    ended = posterior.record.ended
+    if ended in Signals.__members__:
+        typer.echo(f"Interrupted ({ended}): this is what was found until then.", err=True)
+        raise typer.Exit(128 + Signals[ended])
 
 
 def _take(columns: dict[str, Any], name: str) -> Any:

@@ -36,7 +36,8 @@ class Finding:
 
 def find(posterior: "Posterior") -> list[Finding]:
     """Everything to know about a run, the worst first."""
-    found = [*_chains(posterior), _formula(posterior), *_fit(posterior), *_kept(posterior)]
+    found = [*_chains(posterior), *_misses(posterior), _formula(posterior)]
+    found += [*_fit(posterior), *_kept(posterior)]
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
@@ -100,6 +101,28 @@ def _chains(posterior: "Posterior") -> list[Finding]:
             "features."
         )
         found.append(Finding("good", "The chains agree", text))
+    return found
+
+
+def _misses(posterior: "Posterior") -> list[Finding]:
+    """What the run was to bring and did not."""
+    record, found = posterior.record, []
+    if record.ended == "agreement":
+        text = "Its chains agreed, and it was asked to end then."
+        found.append(Finding("good", "The run ended early", text))
+    elif record.ended:
+        text = (
+            f"Someone or something stopped it ({record.ended}): {record.n_finished} of "
+            f"{record.n_chains} chains came to their end. This is what was found until then."
+        )
+        found.append(Finding("care", "The run was interrupted", text))
+    if record.failures:
+        count = len(record.failures)
+        text = (
+            f"What {'it' if count == 1 else 'they'} would have found is missing: see the summary."
+        )
+        title = "One chain failed" if count == 1 else f"{count} chains failed"
+        found.append(Finding("care", title, text))
     return found
 
 

@@ -36,6 +36,10 @@ def rerun_words(posterior: "Posterior") -> str:
         return "Nothing is random here: the same data give the same numbers."
     seeded = record.seed is not None
     timed = "time_budget" in record.settings
+    if record.ended not in ("", "agreement"):
+        return (
+            f"The run was interrupted ({record.ended}), so a repetition that is not will find more."
+        )
     if seeded and not timed:
         return (
             "With the same data, version and seed this gives the same numbers, with any number of "

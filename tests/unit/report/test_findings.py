@@ -1,5 +1,8 @@
 """Tests of what is said about a run: doubts come first."""
 
+import copy
+from dataclasses import replace
+
 import pytest
 
 import dbrm
@@ -73,6 +76,22 @@ def test_separated_classes_are_told(rng):
     x = rng.normal(size=(30, 1))
     posterior = dbrm.enumerate_models(x, (x[:, 0] > 0).astype(float), family="binomial")
     assert "The best model makes no mistake in these rows" in titles(posterior, "care")
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "title"),
+    [
+        ({"ended": "SIGINT", "n_finished": 1}, "care", "The run was interrupted"),
+        ({"ended": "agreement"}, "good", "The run ended early"),
+        ({"failures": {1: "MemoryError"}}, "care", "One chain failed"),
+        ({"failures": {1: "MemoryError", 2: "MemoryError"}}, "care", "2 chains failed"),
+    ],
+)
+def test_what_the_run_did_not_bring_is_told(kepler, changes, level, title):
+    posterior = copy.copy(kepler)
+    posterior.record = replace(kepler.record, **changes)
+    assert title in titles(posterior, level)
+    assert title not in titles(kepler)
 
 
 def test_models_left_out_are_told(kepler, monkeypatch):

@@ -9,7 +9,14 @@ import sklearn
 
 import dbrm
 
-QUICK = {"n_chains": 1, "n_populations": 2, "random_state": 0, "transforms": ["tanh"]}
+QUICK = {
+    "n_chains": 1,
+    "n_populations": 2,
+    "n_iter": 20,
+    "random_state": 0,
+    "transforms": ["tanh"],
+    "sweep": 1,
+}
 
 
 def words(html):
