@@ -167,7 +167,7 @@ class _Ranking:
                 break
             leaders.extend(best)
             pool.add(features, take)
-        return pool.best_subset(leaders)
+        return pool.best_subset(leaders, leaders)
 
     def _exchange(self, pool: "_Pool", leaders: list[int]) -> list[int]:
         """Leave every leader out once, rank what could take its place, keep the best model."""
@@ -178,7 +178,7 @@ class _Ranking:
             ranked = self._rank(pool.columns(others), _TAKE_LATER)
             known = pool.add([feature for _, feature in ranked], _TAKE_LATER, fresh_only=False)
             candidates.extend(number for number in known[:2] if number not in candidates)
-        return pool.best_subset(candidates[:_MOST_CANDIDATES])
+        return pool.best_subset(candidates[:_MOST_CANDIDATES], leaders)
 
     def _combined(self, model: Matrix) -> list[Feature]:
         """Features in the span of those with these columns, simplest first.
@@ -317,8 +317,8 @@ class _Pool:
             return np.empty((self._problem.table.n_rows, 0))
         return np.column_stack([self._columns[number] for number in numbers])
 
-    def best_subset(self, numbers: list[int]) -> list[int]:
-        """The most probable model over these features."""
+    def best_subset(self, numbers: list[int], start: list[int]) -> list[int]:
+        """The most probable model over these features; where they are many, that above `start`."""
         if not numbers:
             return []
         numbers = self._with_factors(numbers)
@@ -331,9 +331,10 @@ class _Pool:
             best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
         else:
             climb = Mjmcmc(optimisers=OptimiserMix(greedy=1.0, annealing=0.0, local=0.0))
-            start = np.arange(len(numbers)) < terms.max_size
+            inside = np.isin(numbers, self._with_factors(start))
+            inside &= np.cumsum(inside) <= terms.max_size
             # Greedy ascent draws nothing that matters; the generator is only for the call.
-            best = climb.climb(np.random.default_rng(0), prepared, terms, start).last
+            best = climb.climb(np.random.default_rng(0), prepared, terms, inside).last
         return [numbers[j] for j in np.flatnonzero(best)]
 
     def _with_factors(self, numbers: list[int]) -> list[int]:
