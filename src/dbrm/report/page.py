@@ -5,6 +5,7 @@ they become the context of a template.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dbrm._version import __version__
+from dbrm.errors import ExportError
 from dbrm.report.findings import find, headline
 from dbrm.report.gallery import draw_gallery
 from dbrm.report.latex_mathml import mathml_number
@@ -113,7 +115,9 @@ def _best(posterior: "Posterior") -> dict[str, Any]:
     rows = best.coefficients().to_dict("records")
     return {
         "text": best.formula,
+        "digits": f"{best.response} = {best.to_text()}",
         "latex": best.to_latex(),
+        "programs": _programs(best),
         "math": [Markup(part) for part in model_mathml(best)],
         "scale": _scale(posterior, best),
         "coefficients": [
@@ -124,6 +128,16 @@ def _best(posterior: "Posterior") -> dict[str, Any]:
             for term, row in zip(terms, rows, strict=True)
         ],
     }
+
+
+def _programs(best: "FittedModel") -> list[tuple[str, str]]:
+    """The formula in the languages that can express it."""
+    programs = []
+    for language, write in (("Python", best.to_python), ("SQL", best.to_sql)):
+        # erf is not in SQL; a function of the user's own may be in neither.
+        with suppress(ExportError):
+            programs.append((language, write()))
+    return programs
 
 
 def _scale(posterior: "Posterior", best: "FittedModel") -> str:

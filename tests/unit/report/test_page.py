@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import dbrm
@@ -78,8 +79,9 @@ def test_all_parts_are_there_in_order(page):
 def test_the_page_tells_what_the_posterior_says(page, kepler):
     text = Page(page).text
     assert "Which formula explains SemiMajorAxisAU?" in text
-    assert kepler.best_model.formula in text
     assert kepler.best_model.to_latex() in text
+    assert kepler.best_model.to_text() in text
+    assert kepler.best_model.to_sql() in text
     assert "60 rows" in text
     assert "3 covariates" in text
     assert "random_state=1" in text
@@ -137,6 +139,17 @@ def test_a_saved_run_gives_the_same_page(kepler, tmp_path):
     kepler.save(tmp_path / "run.dbrm")
     again = dbrm.load(tmp_path / "run.dbrm")
     assert render_page(again, None) == render_page(kepler, None)
+
+
+def test_a_function_without_program_text_is_no_obstacle(rng):
+    bend = dbrm.Transform("bend", lambda x: x / (1.0 + np.abs(x)))
+    x = rng.normal(size=(60, 1))
+    y = bend.function(x[:, 0]) + 0.01 * rng.normal(size=60)
+    posterior = dbrm.fit(x, y, transforms=[bend], n_chains=1, n_populations=2, random_state=1)
+    assert "bend" in posterior.best_model.formula
+    text = Page(render_page(posterior, None)).text
+    assert "As text, LaTeX" in text
+    assert "SQL" not in text
 
 
 def test_the_code_on_the_page_repeats_the_run(kepler, planets, page):
