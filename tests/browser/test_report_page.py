@@ -170,3 +170,54 @@ def test_it_can_be_read_without_scripts(open_page):
 
 def test_names_are_shown_as_they_are(open_page):
     assert "<b>radius & [$]</b>" in open_page().locator("#data").inner_text()
+
+
+# Luminance contrast as WCAG 2 defines it, of every text against the nearest background.
+CONTRASTS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  function rgba(colour) {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return Array.from(canvas.getImageData(0, 0, 1, 1).data);
+  }
+  function luminance([r, g, b]) {
+    const [x, y, z] = [r, g, b].map(v => v / 255).map(
+      v => v <= 0.04045 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  }
+  const found = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const own = Array.from(node.childNodes).some(c => c.nodeType === 3 && c.textContent.trim());
+    if (!own || !node.checkVisibility() || node.closest("svg, .skip, [aria-hidden]")) continue;
+    let back = node;
+    while (back && rgba(getComputedStyle(back).backgroundColor)[3] < 255) back = back.parentElement;
+    const ground = back ? rgba(getComputedStyle(back).backgroundColor) : [255, 255, 255];
+    const pair = [luminance(rgba(getComputedStyle(node).color)), luminance(ground)].sort();
+    found.push([(Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05), node.textContent.trim()]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_all_text_has_enough_contrast(open_page, theme):
+    """At least 4.5 to 1, as WCAG asks of normal text."""
+    found = open_page(color_scheme=theme).evaluate(CONTRASTS)
+    assert len(found) > 100
+    assert [text for contrast, text in found if contrast < 4.5] == []
+
+
+def test_the_contrast_check_sees_pale_text(open_page):
+    """Negative control."""
+    page = open_page()
+    page.evaluate("document.querySelector('h1').style.color = '#c8c8c8'")
+    assert min(contrast for contrast, _ in page.evaluate(CONTRASTS)) < 4.5
+
+
+def test_tables_and_sections_have_names(open_page):
+    page = open_page()
+    assert page.locator("table").count() == page.locator("table > caption").count() == 3
+    for section in page.locator("section").all():
+        named = section.get_attribute("aria-labelledby")
+        assert page.locator(f"#{named}").inner_text()
