@@ -127,6 +127,8 @@ def test_the_theme_switches_and_is_remembered(open_page):
     page.get_by_role("button", name="Dark theme").click()
     dark = background(page)
     assert dark != light
+    # What is stored travels to another process of the browser; nobody reloads as fast as a test.
+    page.wait_for_timeout(500)
     page.reload()
     assert background(page) == dark
     page.get_by_role("button", name="Light theme").click()
