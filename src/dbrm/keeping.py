@@ -190,7 +190,7 @@ def _sort(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _describe(value: Any) -> list[str]:
     """Type and, where it says something, text of an object."""
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return ["sequence", *(part for item in value for part in _describe(item))]
     text = repr(value)
     return [type(value).__name__, "" if " at 0x" in text else text]

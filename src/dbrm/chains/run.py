@@ -305,7 +305,10 @@ def run_chains(
         driver = _Driver(problem, workers, chains, sign, take, progress, checkpoint, agree)
         message = f"{n_chains} chains of {algorithm} on {workers.count} workers"
         log_event(logging.INFO, "started", message, chains=n_chains, workers=workers.count)
-        ended = driver.drive()
+        try:
+            ended = driver.drive()
+        finally:
+            workers.close()
         driver.close()
     return _report(chains, ended)
 

@@ -63,13 +63,14 @@ class Slice:
     ----------
     snapshot
         Where the chain was left; none if it has not begun.
-    deadline, seconds
-        The slice is over at this time of the clock, or after so many seconds.
+    seconds, deadline
+        The slice is over after so many seconds, or at this time of the clock.
     until
         Populations (and steps) at which it is over.
     patient
-        A slice that begins after the deadline leaves the chain alone, unless it is patient:
-        then it does one population all the same.
+        A slice that begins after the deadline leaves the chain alone. A patient one pays no heed
+        to the deadline, as workers may take long to come up and clocks differ, and does one
+        population at least.
     keep
         Bring the snapshot of a finished chain too, and the result of an unfinished one.
     folder
@@ -122,12 +123,17 @@ def run_slice(piece: Slice, problem: Problem, report: Report | None = None) -> O
     """
     index = piece.task.index
     stop = Path(piece.folder) / "stop"
-    ends = min(piece.deadline, time.time() + piece.seconds)
+    ends = time.time() + piece.seconds
+    if not piece.patient:
+        ends = min(ends, piece.deadline)
+
+    def stopped() -> bool:
+        return bool(piece.folder) and stop.exists()
 
     def over() -> bool:
-        return time.time() >= ends or (bool(piece.folder) and stop.exists())
+        return time.time() >= ends or stopped()
 
-    if over() and not piece.patient:
+    if stopped() or (time.time() >= ends and not piece.patient):
         return Outcome(index, "untouched", piece.snapshot)
     elsewhere = os.getpid() != piece.driver
     problem = _own(problem, piece.run) if elsewhere or _in_a_thread() else problem

@@ -35,6 +35,9 @@ class AbstractWorkers(ABC):
     def share(self, problem: Problem) -> None:
         """Take the problem that all slices work on, once."""
 
+    def close(self) -> None:  # noqa: B027 (most have nothing to give back)
+        """Give the workers back."""
+
     @abstractmethod
     def run(self, slices: list[Slice]) -> Iterator[Outcome]:
         """Run the slices; one outcome each, as they come."""
@@ -94,6 +97,7 @@ class Joblib(AbstractWorkers):
 
     def __init__(self, count: int) -> None:
         self._count = count
+        self._parallel: Any = None
 
     @property
     def count(self) -> int:
@@ -103,19 +107,34 @@ class Joblib(AbstractWorkers):
         self._problem = problem
 
     def run(self, slices: list[Slice]) -> Iterator[Outcome]:
-        # Two at least: joblib would run one job in this process, which must outlive it.
-        n_jobs = max(2, min(self._count, len(slices)))
-        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+        if self._parallel is None:
+            self._parallel = _open_parallel(self._count)
         work = joblib.delayed(run_slice)
         waiting = {piece.task.index for piece in slices}
         try:
-            for outcome in parallel(work(piece, self._problem) for piece in slices):
+            for outcome in self._parallel(work(piece, self._problem) for piece in slices):
                 waiting.discard(outcome.index)
                 yield outcome
         except DBRMError:
             raise
         except Exception as error:
+            self.close()
             yield from lost(waiting, error)
+
+    def close(self) -> None:
+        if self._parallel is not None:
+            self._parallel.__exit__(None, None, None)
+            self._parallel = None
+
+
+def _open_parallel(n_jobs: int) -> Any:
+    """Workers that stay; outcomes as they come, or, if the backend cannot do that, at the end."""
+    options: dict[str, Any] = {"n_jobs": n_jobs, "batch_size": 1}
+    try:
+        parallel = joblib.Parallel(return_as="generator_unordered", **options)
+    except ValueError:
+        parallel = joblib.Parallel(**options)
+    return parallel.__enter__()
 
 
 @final
