@@ -10,6 +10,7 @@ from dbrm.cli.demo import demo
 from dbrm.cli.fit import fit
 from dbrm.cli.predict import predict
 from dbrm.cli.report import report
+from dbrm.cli.reproduce import reproduce
 from dbrm.cli.show import show
 
 __all__ = ["app", "main"]
@@ -21,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, show, predict, report, demo):
+for command in (fit, show, predict, report, demo, reproduce):
     app.command()(command)
 app.add_typer(data)
 

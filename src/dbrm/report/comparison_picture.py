@@ -1,0 +1,80 @@
+"""A picture of numbers beside those of somebody else: dots with ranges, one row each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from dbrm.report.style import BLUE, GREY, INK, LETTERS, ORANGE, SMALL, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ComparedRow", "draw_comparison", "save_comparison"]
+
+# Middle, least and greatest value.
+Range = tuple[float, float, float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """One row: its label, our range and the other one; either may be missing."""
+
+    label: str
+    ours: Range | None
+    theirs: Range | None
+
+
+def save_comparison(
+    path: Path,
+    rows: Sequence[ComparedRow],
+    axis: str,
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """Draw, and write to a file."""
+    figure = draw_comparison(rows, axis, limits=limits).get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path)
+
+
+def draw_comparison(
+    rows: Sequence[ComparedRow],
+    axis: str,
+    names: tuple[str, str] = ("dbrm", "paper"),
+    limits: tuple[float, float] | None = None,
+) -> "Axes":
+    """Dots with ranges: ours blue and above, the others orange and below.
+
+    Parameters
+    ----------
+    axis
+        What is measured.
+    names
+        Of the two sources.
+    limits
+        Of the axis; dots beyond stay outside.
+    """
+    axes = new_axes(height=0.9 + 0.24 * max(len(rows), 1), width=5.2)
+    for place, row in enumerate(rows):
+        axes.axhline(place, color=GREY, linewidth=0.3, zorder=0)
+        for found, shift, colour, mark in (
+            (row.ours, -0.15, BLUE, "o"),
+            (row.theirs, 0.15, ORANGE, "D"),
+        ):
+            if found is not None:
+                middle, least, greatest = found
+                axes.plot([least, greatest], [place + shift] * 2, color=colour, linewidth=1.0)
+                axes.plot([middle], [place + shift], mark, color=colour, markersize=3.2)
+    axes.set(yticks=range(len(rows)), ylim=(len(rows) - 0.4, -0.6))
+    if limits is not None:
+        axes.set_xlim(*limits)
+    axes.set_yticklabels([row.label for row in rows], parse_math=False)
+    tidy(axes, x=axis)
+    axes.tick_params(axis="y", labelsize=SMALL)
+    for mark, colour, name in (("o", BLUE, names[0]), ("D", ORANGE, names[1])):
+        axes.plot([], [], mark, color=colour, markersize=3.2, label=name)
+    axes.figure.legend(
+        loc="outside upper right", ncols=2, fontsize=LETTERS, labelcolor=INK, frameon=False
+    )
+    return axes

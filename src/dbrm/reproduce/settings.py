@@ -1,0 +1,117 @@
+"""The settings of every example, in one place.
+
+Limits on features and models are those of the published scripts. Effort is ours: chains
+here keep every model they meet and look at all simple features first, so that fewer
+populations do. The paper's own numbers of iterations are in the comments.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, final
+
+__all__ = ["BEST", "EPIGENETIC", "EXAMPLES", "LAWS", "LOGIC", "SIGMOID", "ClassificationExample"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClassificationExample:
+    """One of Examples 1 to 3.
+
+    Parameters
+    ----------
+    loader
+        Function of `dbrm.datasets`.
+    scaled
+        Whether covariates are scaled by all rows, training and test, as the scripts did.
+    limits
+        Population size and limits on features.
+    single, parallel
+        Effort of one chain, where there is one and where there are many.
+    linear
+        How the linear model (LBRM) is explored.
+    """
+
+    loader: str
+    limits: Mapping[str, Any]
+    single: Mapping[str, Any]
+    parallel: Mapping[str, Any]
+    linear: Mapping[str, Any]
+    scaled: bool = False
+    chains: int = 32
+
+
+EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
+    {
+        # Scripts: a change every 100 iterations until 500; 7,000 evaluations.
+        "asteroids": ClassificationExample(
+            loader="load_neo_asteroids",
+            limits={"population_size": 15, "max_complexity": 4},
+            single={"n_populations": 10, "n_iter": 100},
+            parallel={"n_populations": 5, "n_iter": 100},
+            linear={"algorithm": "enumerate"},
+        ),
+        # Scripts: every 100 until 1,000; 7,000 different models.
+        "breast-cancer": ClassificationExample(
+            loader="load_breast_cancer",
+            limits={"population_size": 20, "max_complexity": 6},
+            single={"n_populations": 12, "n_iter": 200},
+            parallel={"n_populations": 10, "n_iter": 100},
+            linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 5000},
+        ),
+        # Scripts: every 100 until 1,000; 20,000 evaluations.
+        "spam": ClassificationExample(
+            loader="load_spam",
+            limits={"population_size": 100, "max_complexity": 60, "max_depth": 60},
+            single={"n_populations": 10, "n_iter": 100},
+            parallel={"n_populations": 5, "n_iter": 50},
+            linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 2000},
+            scaled=True,
+        ),
+    }
+)
+
+# What we would use ourselves for prediction, with features that can still be read.
+BEST: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "spam": {
+            "transforms": ["steps", "paper-classification"],
+            "penalty": "aic",
+            "population_size": 80,
+            "max_complexity": 10,
+            "n_chains": 8,
+            "n_populations": 8,
+            "n_iter": 100,
+        },
+    }
+)
+
+# Scripts: a change every 250 iterations until 10,000; 10,000 different models.
+LAWS: Mapping[str, Any] = MappingProxyType(
+    {"population_size": 15, "max_complexity": 5, "n_populations": 20, "n_final": 200}
+)
+
+# Appendix B: the three settings, each with the sigmoid as the only function.
+SIGMOID: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "1": {"max_complexity": 5},
+        "2": {
+            "max_complexity": 300,
+            "max_depth": 300,
+            "sweep": 0,
+            "operators": {"mutation": 1, "crossover": 0, "modification": 5, "projection": 1},
+        },
+        "3": {
+            "max_complexity": 300,
+            "max_depth": 300,
+            "sweep": 0,
+            "penalty": "uniform",
+            "operators": {"mutation": 1, "crossover": 0, "modification": 5, "projection": 1},
+        },
+    }
+)
+
+# Scripts: s = 40, a change every 250 iterations until 15,000; 20,000 different models.
+LOGIC: Mapping[str, Any] = MappingProxyType({"transforms": [], "max_complexity": 4, "n_final": 200})
+
+EPIGENETIC: Mapping[str, Any] = MappingProxyType({"population_size": 15})

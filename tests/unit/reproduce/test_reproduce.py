@@ -1,0 +1,81 @@
+"""Tests of `dbrm reproduce`: a miniature of every table through the command line."""
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+from dbrm.cli.main import app
+from dbrm.reproduce.tables import TABLES
+
+
+def run(*arguments):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, ["reproduce", *map(str, arguments)])
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("name", ["kepler", "appendix-b"])
+def test_a_miniature_of_the_laws(name, raw, tmp_path):
+    tiny = ("--runs", 1, "--chains", 1, "--populations", 1, "--jobs", 1, "--out", tmp_path)
+    result = run(name, *tiny)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    page = (tmp_path / f"{name}.md").read_text()
+    assert "paper_code" in page
+    assert "## Remarks" in page
+    before = read(tmp_path / f"{name}.csv")
+    again = run(name, *tiny)
+    assert again.exit_code == 0, again.output
+    assert read(tmp_path / f"{name}.csv") == before
+
+
+def test_the_mass_page_has_both_numbers(raw, tmp_path):
+    """At the chains of the paper its numbers stand beside ours."""
+    options = ("--runs", 1, "--chains", 4, "--populations", 3, "--jobs", 1, "--out", tmp_path)
+    assert run("mass", *options).exit_code == 0
+    rows = read(tmp_path / "mass-table.csv")
+    (first,) = [r for r in rows if r["method"] == "DBRM_G" and r["section"].endswith("G1")]
+    assert (first["power"], first["paper power"], first["runs"]) == ("1.00", "0.79", "1")
+    text = (tmp_path / "mass.md").read_text()
+    assert "| DBRM_G | 4 | 1.00 | 0.79 |" in text
+    (second,) = [r for r in rows if r["method"] == "DBRM_G" and r["section"].endswith("G2")]
+    assert second["power"] == "0.00"
+
+
+def test_example_6_in_miniature(tmp_path):
+    options = ("--runs", 1, "--chains", 1, "--populations", 1, "--jobs", 1, "--out", tmp_path)
+    result = run("example6", *options)
+    assert result.exit_code == 0, result.output
+    rows = read(tmp_path / "example6.csv")
+    assert [row["method"] for row in rows] == ["DBRM_G", "DBRM_R", "LOGIC"]
+    assert "overall power" in (tmp_path / "example6.md").read_text()
+
+
+def test_an_unknown_table_is_named(tmp_path):
+    result = run("table9", "--out", tmp_path)
+    assert result.exit_code != 0
+    assert "no table 'table9'" in result.output
+    assert "appendix-b" in result.output
+
+
+def test_an_unknown_preset_is_named(tmp_path):
+    result = run("mass", "--preset", "paper", "--out", tmp_path)
+    assert result.exit_code != 0
+    assert "paper_text, paper_code, both" in result.output
+
+
+def test_without_the_data_one_is_told_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("DBRM_DATA", str(tmp_path))
+    result = run("mass", "--runs", 1, "--chains", 1, "--jobs", 1, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "DBRM_DATA" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_every_table_of_the_paper_is_there():
+    tables = {"table1", "table2", "table3", "table4", "mass", "kepler"}
+    assert tables | {"appendix-a", "appendix-b", "example6"} <= set(TABLES)
