@@ -64,6 +64,13 @@ def _formula(posterior: "Posterior") -> Finding:
         if sure
         else " No feature is in nearly all of them either."
     )
+    if best >= _HALF and len(posterior.best_model.terms) == len(posterior._source.always):
+        text = (
+            f"The model without any feature holds {share} of the probability. Either the columns "
+            "say little about the response, or there are too few rows, or the functions or the "
+            "penalty do not suit."
+        )
+        return Finding("care", "Nothing was found", text)
     if best >= _MOST:
         text = f"It holds {share} of the probability of all formulas that the search has met."
         return Finding("good", _STANDS_OUT, text)

@@ -62,6 +62,13 @@ def test_a_best_model_with_little_probability_is_said_first(vague):
     assert format_share(vague.best_model.probability) in first.text
 
 
+def test_an_empty_model_is_no_finding(rng):
+    posterior = dbrm.enumerate_models(rng.normal(size=(40, 2)), rng.normal(size=40), penalty="bic")
+    assert posterior.best_model.terms == ()
+    assert headline(find(posterior)).title == "Nothing was found"
+    assert "One formula stands out" not in titles(posterior)
+
+
 def test_enumeration_misses_nothing(vague):
     assert "The search is complete" in titles(vague, "good")
 
