@@ -59,7 +59,7 @@ def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:
         places = np.concatenate([np.arange(fixed), fixed + chosen])
         spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0) * fit.dispersion)
         weights[row, places] = averaged.probability[row] / total
-        locations[row, places] = fit.coefficients
+        locations[row, places] = averaged.centre(row)
         scales[row, places] = np.maximum(spread, np.finfo(float).tiny)
     inclusion = np.minimum(weights.sum(axis=0), 1.0)
     df = np.array([fit.degrees_of_freedom for fit in averaged.fits])

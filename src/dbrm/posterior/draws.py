@@ -20,7 +20,7 @@ from dbrm.features import evaluate
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
 
-__all__ = ["CoefficientDraws", "draw_coefficients", "draw_models"]
+__all__ = ["CoefficientDraws", "draw_models"]
 
 
 @final
@@ -91,18 +91,14 @@ def draw_models(rng: np.random.Generator, averaged: AveragedModels, draws: int) 
     coefficients, dispersion = {}, np.empty(draws)
     for model in np.unique(models):
         mine = models == model
-        fit = averaged.fits[model]
-        drawn = draw_coefficients(rng, fit, int(mine.sum()), integrate=averaged.integrates)
-        coefficients[int(model)], dispersion[mine] = drawn
+        noise, dispersion[mine] = _noise(rng, averaged.fits[model], int(mine.sum()))
+        centre = averaged.centre(int(model))
+        coefficients[int(model)] = centre + noise if averaged.integrates else centre + 0.0 * noise
     return CoefficientDraws(averaged, models, coefficients, dispersion)
 
 
-def draw_coefficients(
-    rng: np.random.Generator, fit: ModelFit, draws: int, *, integrate: bool = True
-) -> tuple[Matrix, FloatArray]:
-    """Coefficients (one row per draw) and dispersions of one model."""
-    if not integrate:
-        return np.tile(fit.coefficients, (draws, 1)), np.full(draws, fit.dispersion)
+def _noise(rng: np.random.Generator, fit: ModelFit, draws: int) -> tuple[Matrix, FloatArray]:
+    """Deviations of one model's coefficients from their mean (rows), and dispersions."""
     dispersion = np.full(draws, fit.dispersion)
     if np.isfinite(fit.degrees_of_freedom):
         df = fit.degrees_of_freedom
@@ -113,4 +109,4 @@ def draw_coefficients(
     values, vectors = np.linalg.eigh(fit.covariance / np.outer(unit, unit))
     root = vectors * np.sqrt(np.maximum(values, 0.0)) * unit[:, None]
     noise = rng.standard_normal((draws, spread.size)) @ root.T
-    return fit.coefficients + np.sqrt(dispersion)[:, None] * noise, dispersion
+    return np.sqrt(dispersion)[:, None] * noise, dispersion

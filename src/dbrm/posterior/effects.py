@@ -149,14 +149,14 @@ class Effects:
         n_always = len(averaged.always)
         parts = np.zeros((table.n_rows, 1 + len(features)))
         total = np.zeros(table.n_rows)
-        for chosen, p, fit in zip(
-            averaged.models, averaged.probability, averaged.fits, strict=True
+        for model, (chosen, p) in enumerate(
+            zip(averaged.models, averaged.probability, strict=True)
         ):
             places = np.concatenate([np.arange(n_always), n_always + chosen])
             defined: Mask = np.asarray(np.isfinite(columns[:, places]).all(axis=1))
             weight = p * defined
-            slopes = fit.coefficients[1:]
-            parts[:, 0] += weight * (fit.coefficients[0] + centre[places] @ slopes)
+            intercept, slopes = averaged.centre(model)[0], averaged.centre(model)[1:]
+            parts[:, 0] += weight * (intercept + centre[places] @ slopes)
             moved = np.where(defined[:, None], columns[:, places] - centre[places], 0.0)
             parts[:, 1 + places] += weight[:, None] * moved * slopes
             total += weight

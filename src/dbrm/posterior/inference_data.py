@@ -6,7 +6,6 @@ mapping, results are called ``elpd``, and there is no WAIC, which is computed he
 """
 
 import warnings
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +79,8 @@ def compare_models(
 
     table = []
     for model in range(min(top, len(averaged.models))):
-        chosen, fit = averaged.models[model], averaged.fits[model]
-        alone = replace(averaged, models=[chosen], fits=[fit], probability=np.ones(1))
-        log_density = draw_models(rng, alone, draws).log_density(rows)
-        names = tuple(str(averaged.features[j]) for j in chosen)
+        log_density = draw_models(rng, averaged.alone(model), draws).log_density(rows)
+        names = tuple(str(averaged.features[j]) for j in averaged.models[model])
         table.append(
             {
                 "features": names,

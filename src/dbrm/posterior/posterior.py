@@ -201,11 +201,13 @@ class Posterior:
         used: IntArray = np.unique(np.concatenate(rows))
         features = tuple(self._merged.features[j] for j in used)
         models = [np.searchsorted(used, row) for row in rows]
+        fits = self._source.fit_many(features, models)
         return AveragedModels(
             features=features,
             models=models,
             probability=self._merged.probability[: self.n_averaged],
-            fits=self._source.fit_many(features, models),
+            fits=fits,
+            shifts=self._source.mean_shifts(features, models, fits),
             always=self._source.always,
             law=self._source.law,
             integrate=self.record.uncertainty == "laplace",

@@ -4,7 +4,7 @@ It sees a table of new rows and fitted models; neither the search nor the traini
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -36,6 +36,8 @@ class AveragedModels:
         For each model the positions of its features.
     probability
         Posterior probability of each model; they need not add to one.
+    shifts
+        For each model how far the mean of its coefficients is from their mode.
     law
         Family and link, ``None`` for mixtures of t distributions.
     integrate
@@ -46,6 +48,7 @@ class AveragedModels:
     models: Sequence[IntArray]
     probability: FloatArray
     fits: Sequence[ModelFit]
+    shifts: Sequence[FloatArray]
     always: tuple[Feature, ...]
     law: Law | None
     integrate: bool
@@ -54,6 +57,21 @@ class AveragedModels:
     def integrates(self) -> bool:
         """Whether coefficients are uncertain: always under a t, as asked under a family."""
         return self.law is None or self.integrate
+
+    def centre(self, model: int) -> FloatArray:
+        """Posterior mean of a model's coefficients, their mode where they count as certain."""
+        coefficients = self.fits[model].coefficients
+        return coefficients + self.shifts[model] if self.integrates else coefficients
+
+    def alone(self, model: int) -> "AveragedModels":
+        """One model without the others."""
+        return replace(
+            self,
+            models=[self.models[model]],
+            probability=np.ones(1),
+            fits=[self.fits[model]],
+            shifts=[self.shifts[model]],
+        )
 
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
@@ -86,7 +104,7 @@ class AveragedModels:
                 design = np.where(defined[:, None], design, 0.0)
             leverage = np.einsum("ni,ni->n", design @ fit.covariance, design)
             weights[position] = self.probability[position] * defined
-            locations[position] = design @ fit.coefficients + shift
+            locations[position] = design @ self.centre(position) + shift
             leverages[position] = np.maximum(leverage, 0.0)
         totals = weights.sum(axis=0)
         # A row where no model is defined has no prediction.

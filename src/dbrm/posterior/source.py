@@ -17,6 +17,7 @@ from dbrm.evidence import Family, FunctionEngine, GlmEngine, Link, ModelFit, fin
 from dbrm.evolution import Problem
 from dbrm.features import Feature, Transform, evaluate
 from dbrm.posterior.rows import Rows
+from dbrm.posterior.skewness import mean_shifts
 
 __all__ = ["AbstractSource", "Law", "LiveSource", "count_averaged"]
 
@@ -82,6 +83,12 @@ class AbstractSource(ABC):
     def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:
         """Fits for averaging; a model is given by the positions of its features."""
 
+    @abstractmethod
+    def mean_shifts(
+        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    ) -> list[FloatArray]:
+        """How far the posterior mean of each fit's coefficients is from their mode."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -143,6 +150,15 @@ class LiveSource(AbstractSource):
         for mask, chosen in zip(masks, models, strict=True):
             mask[chosen] = True
         return self.problem.engine.fit_many(evaluate(features, self.table)[0], masks)
+
+    def mean_shifts(
+        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    ) -> list[FloatArray]:
+        if self.law is None:
+            return [np.zeros_like(fit.coefficients) for fit in fits]
+        always = np.column_stack([np.ones(self.n_rows), evaluate(self.always, self.table)[0]])
+        columns = evaluate(features, self.table)[0]
+        return mean_shifts(self.problem.engine.likelihood(), always, columns, models, fits)
 
 
 def count_averaged(probability: FloatArray, sizes: IntArray, n_rows: int) -> int:

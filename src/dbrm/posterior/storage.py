@@ -71,6 +71,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "effective": np.array(list(posterior.diagnostics.effective_draws.values()), dtype=float),
         **{f"models_{name}": getattr(merged.models, name) for name in _MODEL_ARRAYS},
         **_pack("averaged", posterior._averaged.fits),
+        "averaged_shifts": np.concatenate(posterior._averaged.shifts),
         **_pack("reports", [model.fit for model in reports]),
     }
     if merged.frequency is not None:
@@ -214,6 +215,7 @@ def _restore(
         stored_always=tuple(read(content["always"])),
         stored_law=law,
         averaged=_unpack("averaged", arrays),
+        shifts=np.split(arrays["averaged_shifts"], np.cumsum(arrays["averaged_sizes"])[:-1]),
         reports=dict(zip(reported, _unpack("reports", arrays), strict=True)),
     )
     _check(merged, source)
@@ -240,6 +242,7 @@ def _check(merged: Merged, source: StoredSource) -> None:
     sound = sound and bool(np.isin(models.members, known).all())
     wanted = models.sizes[: len(source.averaged)] + 1 + len(source.always)
     found = [fit.coefficients.size for fit in source.averaged]
+    sound = sound and [shift.size for shift in source.shifts] == found
     if not (sound and 0 < len(found) <= n and wanted.tolist() == found):
         msg = "its parts do not fit together"
         raise InvalidFileError(msg)

@@ -24,6 +24,7 @@ class StoredSource(AbstractSource):
     stored_always: tuple[Feature, ...]
     stored_law: Law | None
     averaged: list[ModelFit]
+    shifts: list[FloatArray]
     reports: dict[tuple[int, ...], ModelFit]
 
     @property
@@ -57,3 +58,11 @@ class StoredSource(AbstractSource):
 
     def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:  # noqa: ARG002
         return self.averaged[: len(models)]
+
+    def mean_shifts(
+        self,
+        features: Sequence[Feature],  # noqa: ARG002
+        models: Sequence[IntArray],  # noqa: ARG002
+        fits: Sequence[ModelFit],
+    ) -> list[FloatArray]:
+        return self.shifts[: len(fits)]
