@@ -37,7 +37,8 @@ class _SettingsEstimator(BaseEstimator):
 
     def __init_subclass__(cls, defaults: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
-        values = {field.name: field.default for field in fields(Settings)} | dict(defaults or {})
+        values = {field.name: field.default for field in fields(Settings)}
+        values |= {"warm_start": False, **(defaults or {})}
 
         def __init__(self: Any, **given: Any) -> None:  # noqa: N807
             for name in given:
@@ -55,9 +56,13 @@ class _SettingsEstimator(BaseEstimator):
         __init__.__doc__ = None
         cls.__init__ = __init__  # type: ignore[method-assign]
 
-    def _search(self, X: TableLike, y: Any, **rows: Any) -> Posterior:
+    def _search(
+        self, X: TableLike, y: Any, before: Posterior | None = None, **rows: Any
+    ) -> Posterior:
         """Fit with this estimator's settings, and note what scikit-learn wants to know."""
         settings = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        if before is not None:
+            settings |= self._continued(before)
         posterior = fit(X, y, **rows, **settings)
         self._note_input(posterior.recipe)
         return posterior
@@ -85,6 +90,15 @@ class _SettingsEstimator(BaseEstimator):
 
         return "".join(posterior_html(found, heading) for heading, found in self._found().items())
 
+    def _continued(self, before: Posterior) -> dict[str, Any]:
+        """Settings of a search that begins with what the last one found, on new random numbers."""
+        given = [self.start] if isinstance(self.start, str) else list(self.start)
+        found = before.features_above(0.0)[len(before.always) :][: self.population_size]
+        seed = self.random_state
+        if isinstance(seed, (int, np.integer)):
+            seed = np.random.SeedSequence([int(seed), before.record.n_evaluated])
+        return {"start": [*found, *given], "random_state": seed}
+
     def _note_input(self, recipe: Recipe | FormulaRecipe) -> None:
         self.n_features_in_ = len(recipe.input_names)
         if recipe.named:
@@ -96,6 +110,12 @@ class DBRMRegressor(RegressorMixin, _SettingsEstimator):
 
     Every setting is a keyword argument with the meaning given in `dbrm.Settings`, and is
     checked in `fit`.
+
+    Parameters
+    ----------
+    warm_start
+        Whether `fit`, called again, begins with the features found before, and goes on with
+        other random numbers, instead of starting afresh.
 
     Attributes
     ----------
@@ -118,7 +138,8 @@ class DBRMRegressor(RegressorMixin, _SettingsEstimator):
     ) -> Self:
         """Search for models of `y`."""
         rows = {"sample_weight": sample_weight, "offset": offset}
-        self.posterior_ = self._search(X, y, trials=trials, exposure=exposure, **rows)
+        before = getattr(self, "posterior_", None) if self.warm_start else None
+        self.posterior_ = self._search(X, y, before, trials=trials, exposure=exposure, **rows)
         return self
 
     def predict(
@@ -161,6 +182,8 @@ class DBRMClassifier(
     eta
         Two classes: the second one is predicted where its probability exceeds
         :math:`\eta`. Among more classes the most probable one is predicted.
+    warm_start
+        As in `DBRMRegressor`, for each class.
 
     Attributes
     ----------
@@ -199,8 +222,12 @@ class DBRMClassifier(
         classes, codes = _read_labels(y, sample_weight)
         wanted = [1] if classes.size == 2 else range(classes.size)
         rows = {"sample_weight": sample_weight, "offset": offset}
+        before: dict[int, Posterior] = {}
+        if self.warm_start and np.array_equal(getattr(self, "classes_", ()), classes):
+            before = dict(zip(wanted, self.posteriors_, strict=True))
         self.posteriors_ = tuple(
-            self._search(X, (codes == code).astype(np.float64), **rows) for code in wanted
+            self._search(X, (codes == code).astype(np.float64), before.get(code), **rows)
+            for code in wanted
         )
         self.classes_ = classes
         return self
@@ -237,6 +264,8 @@ class DBRMFeatures(TransformerMixin, _SettingsEstimator, defaults={"threshold": 
     ----------
     threshold
         Inclusion probability above which a feature is put out.
+    warm_start
+        As in `DBRMRegressor`.
 
     Attributes
     ----------
@@ -256,7 +285,8 @@ class DBRMFeatures(TransformerMixin, _SettingsEstimator, defaults={"threshold": 
         if not 0.0 <= self.threshold < 1.0:
             msg = f"threshold must be at least 0 and below 1; got threshold={self.threshold!r}."
             raise InvalidSettingError(msg)
-        self.posterior_ = self._search(X, y, sample_weight=sample_weight, offset=offset)
+        before = getattr(self, "posterior_", None) if self.warm_start else None
+        self.posterior_ = self._search(X, y, before, sample_weight=sample_weight, offset=offset)
         self.features_ = self.posterior_.features_above(self.threshold)
         if not self.features_:
             self.features_ = self.posterior_.features_above(0.0)[:1]

@@ -6,7 +6,10 @@ from dataclasses import MISSING, fields
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -32,6 +35,7 @@ def test_parameters_are_the_settings_with_their_defaults():
     settings = {field.name: field.default for field in fields(Settings)}
     assert MISSING not in settings.values()
     signature = inspect.signature(dbrm.DBRMRegressor).parameters
+    settings["warm_start"] = False
     assert {name: p.default for name, p in signature.items()} == settings
     assert dbrm.DBRMRegressor().get_params() == settings
     assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in signature.values())
@@ -122,7 +126,7 @@ def classes(rng):
 
 
 def test_the_classifier_has_the_settings_and_a_threshold():
-    settings = {field.name: field.default for field in fields(Settings)}
+    settings = {field.name: field.default for field in fields(Settings)} | {"warm_start": False}
     assert dbrm.DBRMClassifier().get_params() == settings | {"family": "binomial", "eta": 0.5}
     assert dbrm.DBRMFeatures().get_params() == settings | {"threshold": 0.5}
     with pytest.raises(TypeError, match="unexpected keyword argument 'etta'"):
@@ -242,3 +246,81 @@ CHECKS = [
 @pytest.mark.filterwarnings("ignore::dbrm.errors.DBRMWarning")
 def test_scikit_learn_s_own_checks(estimator, check):
     check(estimator)
+
+
+@pytest.fixture
+def hidden_law(rng):
+    x = pd.DataFrame(rng.normal(size=(80, 4)), columns=list("abcd"))
+    return x, np.tanh(x["a"] * x["b"]) * x["c"] + 0.02 * rng.normal(size=80)
+
+
+def test_warm_start_goes_on_from_what_was_found(hidden_law):
+    """Two populations without a sweep cannot find the law by itself; a control shows it."""
+    x, y = hidden_law
+    law, short = "tanh(a*b)*c", {"n_populations": 2, "sweep": 0, "n_chains": 1}
+    options = {"transforms": ["tanh"], "random_state": 3}
+    found = dbrm.DBRMRegressor(warm_start=True, n_populations=20, n_chains=2, **options).fit(x, y)
+    assert found.posterior_.inclusion(law) > 0.9
+    assert found.set_params(**short).fit(x, y).posterior_.inclusion(law) > 0.9
+    assert dbrm.DBRMRegressor(**short, **options).fit(x, y).posterior_.inclusion(law) < 0.1
+
+
+def test_without_warm_start_a_second_fit_is_the_first_again(data):
+    x, y = data
+    model = dbrm.DBRMRegressor(**QUICK).fit(x, y)
+    first = model.posterior_.models
+    pd.testing.assert_frame_equal(model.fit(x, y).posterior_.models, first)
+    again = model.set_params(warm_start=True).fit(x, y).posterior_
+    assert again.record.seed is None
+
+
+def test_classifiers_and_transformers_start_warm_too(classes):
+    x, labels = classes
+    for kind in (dbrm.DBRMClassifier, dbrm.DBRMFeatures):
+        y = labels if kind is dbrm.DBRMClassifier else (labels == "yes").astype(float)
+        model = kind(warm_start=True, **QUICK).fit(x, y)
+        before = model.posterior_.features_above(0.5)
+        assert set(before) <= set(model.fit(x, y).posterior_.features_above(0.1))
+
+
+def test_metadata_reach_the_fit_by_routing(data):
+    """Weights of zero for half of the rows, through a pipeline."""
+    x, y = data
+    weights = np.repeat([1.0, 0.0], 20)
+    with config_context(enable_metadata_routing=True):
+        step = dbrm.DBRMRegressor(**QUICK).set_fit_request(sample_weight=True)
+        pipe = make_pipeline(step).fit(x, y, sample_weight=weights)
+        routed = pipe[-1].posterior_.models["log_evidence"]
+    for rows, is_same in ((20, True), (40, False)):
+        direct = dbrm.fit(x.head(rows), y.head(rows), **QUICK).models["log_evidence"]
+        assert np.allclose(routed.head(10), direct.head(10)) == is_same
+
+
+def read_only(values):
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+def test_the_fit_is_the_same_for_every_kind_of_table(rng):
+    """Values that float32 holds exactly; same names, same numbers, same bits."""
+    values = rng.integers(-99, 99, size=(40, 3)) / 16.0
+    y = values[:, 0] * values[:, 1] + rng.normal(size=40)
+    names = ["x1", "x2", "x3"]
+    frame = pd.DataFrame(values, columns=names)
+    tables = {
+        "C-ordered": np.ascontiguousarray(values),
+        "F-ordered": np.asfortranarray(values),
+        "read-only": read_only(values),
+        "strided": np.repeat(values, 2, axis=1)[:, ::2],
+        "float32": values.astype(np.float32),
+        "pandas": frame,
+        "pandas float32": frame.astype(np.float32),
+        "polars": pl.DataFrame({name: values[:, j] for j, name in enumerate(names)}),
+        "arrow": pa.table({name: values[:, j] for j, name in enumerate(names)}),
+    }
+    expected = dbrm.fit(values, y, **QUICK)
+    for kind, table in tables.items():
+        found = dbrm.fit(table, y, **QUICK)
+        pd.testing.assert_frame_equal(found.models, expected.models, check_exact=True, obj=kind)
+        np.testing.assert_array_equal(found.predict(table), expected.predict(values), err_msg=kind)

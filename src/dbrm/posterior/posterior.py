@@ -141,6 +141,11 @@ class Posterior:
         chosen = [self._merged.features[j] for j in order if self._inclusion[j] > threshold]
         return (*self._source.always, *chosen)
 
+    @property
+    def always(self) -> tuple[Feature, ...]:
+        """Features that every model contains."""
+        return self._source.always
+
     @cached_property
     def _spellings(self) -> Spellings:
         return Spellings(self._merged, self._source)
