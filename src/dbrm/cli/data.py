@@ -1,12 +1,12 @@
 """``dbrm data``: the data sets of the paper's examples."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dbrm.cli.errors import told_to_the_user
+from dbrm.cli.json_text import json_text
 
 if TYPE_CHECKING:
     from dbrm.datasets import DataSet
@@ -28,7 +28,7 @@ def list_sets(
     from dbrm.datasets import CATALOGUE
 
     if as_json:
-        typer.echo(json.dumps([_facts(entry) for entry in CATALOGUE.values()], indent=2))
+        typer.echo(json_text([_facts(entry) for entry in CATALOGUE.values()]))
         return
     from rich.console import Console
 

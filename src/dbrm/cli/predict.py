@@ -1,7 +1,6 @@
 """``dbrm predict``: a saved posterior meets new rows."""
 
 import csv
-import json
 import sys
 from io import StringIO
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dbrm.cli.errors import told_to_the_user
+from dbrm.cli.json_text import json_text
 
 __all__ = ["predict"]
 
@@ -40,7 +40,7 @@ def predict(
             {"mean": float(centre), "lower": float(low), "upper": float(high)}
             for centre, (low, high) in zip(mean, limits, strict=True)
         ]
-        text = json.dumps(rows) + "\n" if as_json else _as_csv(rows)
+        text = json_text(rows) + "\n" if as_json else _as_csv(rows)
         if out is None:
             sys.stdout.write(text)
         else:

@@ -1,12 +1,12 @@
 """``dbrm show``: what a saved posterior has found."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbrm.cli.errors import told_to_the_user
+from dbrm.cli.json_text import json_text
 
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
@@ -30,7 +30,7 @@ def show(
 def print_posterior(posterior: "Posterior", *, top: int = 10, as_json: bool = False) -> None:
     """Print the summary, or the same as JSON."""
     if as_json:
-        typer.echo(json.dumps(_facts(posterior, top), indent=2))
+        typer.echo(json_text(_facts(posterior, top)))
     else:
         typer.echo(posterior.summary(top), nl=False)
 

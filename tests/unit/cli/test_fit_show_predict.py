@@ -136,6 +136,33 @@ def test_predict(folder):
     )
 
 
+def test_json_has_null_where_there_is_no_number(tmp_path):
+    """A logarithm is undefined at zero; NaN would be no JSON."""
+    draw = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": draw.uniform(0.1, 9.0, size=80)})
+    frame["y"] = np.log(frame["a"]) + 0.01 * draw.normal(size=80)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "new.csv").write_text("a\n1\n0\n")
+    effort = ["--n-chains", "1", "--n-populations", "3", "--seed", "1", "--transforms", "log_abs"]
+    saved = tmp_path / "log.dbrm"
+    fitted = run("fit", tmp_path / "log.csv", "--response", "y", *effort, "--out", saved, "--json")
+    assert "log_abs(a)" in json.loads(fitted.stdout)["best_model"]["formula"]
+    result = run("predict", saved, tmp_path / "new.csv", "--json")
+    known, unknown = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert abs(known["mean"]) < 0.1
+    assert unknown == {"mean": None, "lower": None, "upper": None}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["fit"], ["show"], ["predict"], ["report"], ["demo"], ["data"], ["data", "list"]],
+)
+def test_help_says_what_a_command_does(command):
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
 def test_predict_writes_a_file(folder, tmp_path):
     out = tmp_path / "new.csv"
     result = run("predict", folder / "run.dbrm", folder / "data.csv", "--out", out)
