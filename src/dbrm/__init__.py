@@ -10,12 +10,14 @@ from dbrm._version import __version__
 
 if TYPE_CHECKING:
     from dbrm import datasets as datasets
+    from dbrm import latent as latent
     from dbrm import testing as testing
     from dbrm.estimators import DBRMClassifier as DBRMClassifier
     from dbrm.estimators import DBRMFeatures as DBRMFeatures
     from dbrm.estimators import DBRMRegressor as DBRMRegressor
     from dbrm.evidence import CoefficientPrior as CoefficientPrior
     from dbrm.evidence import Family as Family
+    from dbrm.evidence import Latent as Latent
     from dbrm.evidence import Link as Link
     from dbrm.features import Feature as Feature
     from dbrm.features import Transform as Transform
@@ -37,6 +39,7 @@ _HOMES = {
     "Family": "dbrm.evidence",
     "Feature": "dbrm.features",
     "Link": "dbrm.evidence",
+    "Latent": "dbrm.evidence",
     "ModelPrior": "dbrm.priors",
     "Posterior": "dbrm.posterior",
     "Settings": "dbrm.settings",
@@ -48,7 +51,7 @@ _HOMES = {
     "parse_feature": "dbrm.features",
     "resume": "dbrm.fitting",
 }
-_MODULES = ("datasets", "testing")
+_MODULES = ("datasets", "latent", "testing")
 
 __all__ = [
     "__version__",

@@ -84,7 +84,9 @@ def fit(
     }
     observations = observe(read.response, read.table.n_rows, **extras)
     table = read.table
-    if chosen.evidence is None:
+    # An effect of its own in every row: equal rows are not the same.
+    own_effects = any(effect.column is None for effect in chosen.latent_effects)
+    if chosen.evidence is None and not own_effects:
         table, observations = merge_repeats(table, observations)
     job = Job(
         table=table,
@@ -135,12 +137,32 @@ def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Rea
         if y is not None:
             msg = "A formula names the response: pass data=, and leave y out."
             raise InvalidDataError(msg)
-        return read_formula(X, data, scale=chosen.scale, missing=chosen.missing)
+        return read_formula(
+            X, data, scale=chosen.scale, missing=chosen.missing, places=_places(chosen)
+        )
     if data is not None:
         msg = "data= belongs to a formula, as in dbrm.fit('y ~ x', data=table)."
         raise InvalidDataError(msg)
-    recipe, table = learn_recipe(X, scale=chosen.scale, missing=chosen.missing)
+    recipe, table = learn_recipe(
+        X,
+        scale=chosen.scale,
+        missing=chosen.missing,
+        places=_places(chosen),
+        also=[name for name in _named(chosen) if isinstance(name, str)],
+    )
     return Reading(recipe, table, y, getattr(y, "name", None) or "y", None)
+
+
+def _places(chosen: Settings) -> list[str]:
+    """Columns of the latent effects, each once."""
+    columns = [effect.column for effect in chosen.latent_effects if effect.column is not None]
+    return list(dict.fromkeys(columns))
+
+
+def _named(chosen: Settings) -> list[Any]:
+    """Covariates that the user asks for by name."""
+    lists = (chosen.always, chosen.keep, chosen.start)
+    return [name for given in lists for name in ([given] if isinstance(given, str) else given)]
 
 
 def _add(own: Column | None, offset: Any) -> Any:

@@ -58,7 +58,8 @@ class FormulaRecipe:
     def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
         """Make a table from new data exactly as from the training data."""
         raw = read_table(X)
-        columns = {name: _content(raw, name) for name in self.plain}
+        wanted = (*self.plain, *(name for name in self.inner.places if name not in self.plain))
+        columns = {name: _content(raw, name) for name in wanted}
         return self.inner.apply(columns | _compute(self.computed, X), caller=caller)
 
     def offset_of(self, X: TableLike, offset: Any) -> Any:
@@ -88,8 +89,12 @@ class Reading:
     offset: Column | None
 
 
-def read_formula(text: str, data: TableLike, *, scale: Any, missing: Any) -> Reading:
+def read_formula(
+    text: str, data: TableLike, *, scale: Any, missing: Any, places: Sequence[str] = ()
+) -> Reading:
     """Split a formula into response, table and offset.
+
+    `places` are columns of latent effects; the formula may name them as covariates too.
 
     Raises
     ------
@@ -109,7 +114,14 @@ def read_formula(text: str, data: TableLike, *, scale: Any, missing: Any) -> Rea
         for name, cast in plain.items()
     }
     computed, offset = _specify(others, data), _specify(offsets, data)
-    inner, table = learn_recipe(columns | _compute(computed, data), scale=scale, missing=missing)
+    aside = {name: _content(raw, name) for name in places if name not in columns}
+    inner, table = learn_recipe(
+        columns | aside | _compute(computed, data),
+        scale=scale,
+        missing=missing,
+        places=places,
+        also=tuple(columns),
+    )
     recipe: Recipe | FormulaRecipe = inner
     if computed is not None or offset is not None:
         recipe = FormulaRecipe(inner, tuple(plain), computed, offset)

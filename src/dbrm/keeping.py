@@ -93,6 +93,7 @@ def begin_run(folder: Checkpoint, job: Job, seed: np.random.SeedSequence, proble
         "n_rows": job.n_rows,
     }
     arrays = {f"column_{name}": column for name, column in job.columns.items()}
+    arrays |= {f"place_{name}": values for name, values in job.table.places.items()}
     folder.write_head(uuid.uuid4().hex, content, {"table": job.table.values, **arrays})
 
 
@@ -157,14 +158,8 @@ def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
     settings = content["settings"] | content["how"] | dict(given)
     settings |= {"random_state": content["random_state"], "checkpoint": str(folder.folder)}
     return Job(
-        table=Table(tuple(content["names"]), arrays["table"]),
-        observations=Observations(
-            **{
-                name.removeprefix("column_"): array
-                for name, array in arrays.items()
-                if name.startswith("column_")
-            }
-        ),
+        table=Table(tuple(content["names"]), arrays["table"], _prefixed("place_", arrays)),
+        observations=Observations(**_prefixed("column_", arrays)),
         recipe=Recipe.from_dict(content["recipe"]),
         settings=Settings.from_options(settings),
         response=content["response"],
@@ -172,6 +167,15 @@ def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
         given=tuple(content["given"]),
         n_rows=content["n_rows"],
     )
+
+
+def _prefixed(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays whose names begin so, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _sort(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,11 +10,19 @@ import numpy as np
 from dbrm._typing import Column
 from dbrm.data import Table, check_response, check_vector, check_weights, find_repeats
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
-from dbrm.evidence import Observations, build_engine, find_family, resolve_prior
+from dbrm.evidence import (
+    Observations,
+    add_latent,
+    bind,
+    build_engine,
+    find_family,
+    resolve_prior,
+)
 from dbrm.evolution import (
     Effort,
     Filtration,
     Grammar,
+    LatentTerms,
     Operators,
     Problem,
     Stop,
@@ -30,7 +38,7 @@ from dbrm.features import (
     parse_feature,
     resolve_transforms,
 )
-from dbrm.priors import WithCosts, resolve_model_prior
+from dbrm.priors import ModelPrior, WithCosts, resolve_model_prior
 from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 from dbrm.settings import Settings
 from dbrm.status import Status
@@ -72,13 +80,15 @@ def merge_repeats(table: Table, observations: Observations) -> tuple[Table, Obse
     """Merge equal rows into one with a weight, and leave out rows of weight zero.
 
     A weight of two then *is* the row twice: the search takes the same path. Without
-    weights and without repeated rows nothing changes, not even the order.
+    weights and without repeated rows nothing changes, not even the order. Rows at
+    different places of a latent effect are different.
     """
     n_rows = table.n_rows
     weights = np.ones(n_rows) if observations.weights is None else observations.weights
     extras = {name: getattr(observations, name) for name in ("offset", "trials", "exposure")}
     given = {name: column for name, column in extras.items() if column is not None}
-    found = find_repeats([*table.values.T, observations.response, *given.values()])
+    places = [np.unique(p, return_inverse=True)[1].astype(float) for p in table.places.values()]
+    found = find_repeats([*table.values.T, observations.response, *given.values(), *places])
     if found is None or (observations.weights is None and found[0].size == n_rows):
         return table, observations
     first, pattern = found
@@ -89,7 +99,7 @@ def merge_repeats(table: Table, observations: Observations) -> tuple[Table, Obse
         weights=None if np.all(totals == 1.0) else totals,
         **{name: column[first] for name, column in given.items()},
     )
-    return Table(table.names, table.values[first]), merged
+    return table.take(first), merged
 
 
 def pose(table: Table, observations: Observations, settings: Settings) -> Problem:
@@ -105,12 +115,14 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
     start = _read_features("start", chosen.start, table, transforms)
     excluded = _read_features("exclude", chosen.exclude, table, transforms)
     prior = resolve_model_prior(chosen.penalty, n=observations.n, n_covariates=table.n_columns)
+    coefficients = resolve_prior(chosen.prior)
+    always_columns = evaluate(always, table)[0] if always else None
     engine = build_engine(
         observations,
-        resolve_prior(chosen.prior),
+        coefficients,
         family=family,
         link=chosen.link,
-        always=evaluate(always, table)[0] if always else None,
+        always=always_columns,
         as_published=chosen.preset == "paper_code",
         evidence=chosen.evidence,
     )
@@ -121,11 +133,23 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
             "Every model would fit perfectly."
         )
         raise InvalidDataError(msg)
+    model_prior = WithCosts(prior, chosen.costs) if chosen.costs else prior
+    latent = _latent(chosen, table, model_prior)
+    if latent.effects:
+        engine = add_latent(
+            engine,
+            observations,
+            coefficients,
+            latent.effects,
+            family=family,
+            link=chosen.link,
+            always=always_columns,
+        )
     size = chosen.population_size
     return Problem(
         table=table,
         engine=engine,
-        model_prior=WithCosts(prior, chosen.costs) if chosen.costs else prior,
+        model_prior=model_prior,
         grammar=Grammar(
             transforms=transforms,
             operators=_build("operators", Operators, chosen.operators),
@@ -138,13 +162,25 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=_build("filtration", Filtration, chosen.filtration),
-        effort=_effort(chosen, exact=family.name == "gaussian"),
+        effort=_effort(chosen, exact=family.name == "gaussian" and not latent.effects),
         max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
         always=always,
         keep=_keep(chosen, table),
         pool=start,
         heredity=chosen.heredity,
+        latent=latent,
     )
+
+
+def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
+    """The latent effects bound to the rows, with their prior."""
+    effects = tuple(
+        bind(effect, None if effect.column is None else table.places[effect.column], table.n_rows)
+        for effect in chosen.latent_effects
+    )
+    most = len(effects) if chosen.max_latent is None else chosen.max_latent
+    terms = [prior.latent_log_prior(len(bound.effect.hyperparameters)) for bound in effects]
+    return LatentTerms(effects, np.array(terms, dtype=np.float64), most)
 
 
 def _effort(chosen: Settings, *, exact: bool) -> Effort:

@@ -104,7 +104,7 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
         else:
             seed = seed_sequence(chosen.random_state)
             if chosen.algorithm != "mjmcmc":
-                swept = tuple(sweep_features(problem, chosen.sweep))
+                swept = tuple(sweep_features(problem.without_latent(), chosen.sweep))
                 problem = replace(problem, pool=problem.pool + swept)
             if folder is not None:
                 begin_run(folder, job, seed, problem)
@@ -132,8 +132,8 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
 def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
     """Visit all subsets of the covariates."""
     chosen = job.settings
-    n_columns = len(problem.free_names)
-    most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian"]
+    n_columns = len(problem.free_names) + len(problem.latent)
+    most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian" and not problem.latent]
     if n_columns > most:
         msg = (
             f"algorithm='enumerate' visits all subsets of the columns and takes at most {most} "
@@ -142,7 +142,7 @@ def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunRepor
         raise InvalidDataError(msg)
     effort = replace(problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS)
     if chosen.max_model_size is None:
-        problem = replace(problem, max_model_size=n_columns)
+        problem = replace(problem, max_model_size=len(problem.free_names))
     problem = replace(problem, effort=effort)
     findings = _Findings(problem, chosen)
     with _enumeration_bar(chosen) as report:

@@ -16,6 +16,7 @@ from dbrm.evidence import (
     Family,
     Jeffreys,
     KnownVariance,
+    Latent,
     Link,
 )
 from dbrm.evolution import AbstractStrategy, Filtration, Operators, resolve_strategy
@@ -121,6 +122,11 @@ class Settings:
     evidence
         Your own function ``f(X, y) -> log evidence`` of a model's columns, in place of
         family and prior; slower, and the same search.
+    latent, max_latent
+        Latent Gaussian effects offered for selection beside the features, such as
+        ``[dbrm.latent.AR1("time"), dbrm.latent.RandomIntercept("site")]``, and most of them in
+        one model (:math:`R`; ``None`` for all). The columns they name are no covariates,
+        unless a formula, `always`, `keep` or `start` names them too.
     n_jobs, random_state, progress
         As in scikit-learn; `progress` shows a bar.
     executor
@@ -172,6 +178,8 @@ class Settings:
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
     evidence: EvidenceFunction | None = None
+    latent: Latent | Sequence[Latent] = ()
+    max_latent: int | None = None
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool = False
@@ -206,6 +214,7 @@ class Settings:
         if evidence is not None and not callable(evidence):
             msg = f"evidence must be a function f(X, y) -> float; got {evidence!r}."
             raise InvalidSettingError(msg)
+        self._check_latent()
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))
@@ -216,6 +225,28 @@ class Settings:
         if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
             msg = f"{name} must be an integer of at least {least}; got {name}={value!r}."
             raise InvalidSettingError(msg)
+
+    def _check_latent(self) -> None:
+        if self.max_latent is not None:
+            self._check_integer("max_latent", least=0)
+        effects: Any = self.latent_effects
+        for effect in effects:
+            if not isinstance(effect, Latent):
+                msg = (
+                    "latent must hold latent effects such as dbrm.latent.AR1('time'); "
+                    f"got {effect!r}."
+                )
+                raise InvalidSettingError(msg)
+        names = [effect.name for effect in effects]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            msg = f"latent offers {repeated[0]} more than once; name each effect once."
+            raise InvalidSettingError(msg)
+
+    @property
+    def latent_effects(self) -> tuple[Latent, ...]:
+        """The latent effects on offer, also where only one was given."""
+        return (self.latent,) if isinstance(self.latent, Latent) else tuple(self.latent)
 
     def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, name)

@@ -179,15 +179,25 @@ def _piecewise_of_all(values, residuals, floor, constant, pieces, scale, inverse
 
 
 @nb.njit(cache=True, nogil=True)
-def prior_of_all(feature_log_prior, size_log_prior):
-    """Log prior of every subset: a term per feature plus a term for the size."""
+def prior_of_all(feature_log_prior, size_log_prior, latent_log_prior):
+    """Log prior of every subset: a term per component, for the size, for the latent effects.
+
+    The last ``latent_log_prior.size - 1`` components are latent effects and have their own
+    count.
+    """
     size = feature_log_prior.size
+    n_features = size - latent_log_prior.size + 1
+    only_features = (1 << n_features) - 1
     sums = np.zeros(1 << size)
     values = np.empty(1 << size)
-    values[0] = size_log_prior[0]
+    values[0] = size_log_prior[0] + latent_log_prior[0]
     for subset in range(1, 1 << size):
         sums[subset] = sums[subset & (subset - 1)] + feature_log_prior[lowest_bit(subset)]
-        values[subset] = sums[subset] + size_log_prior[popcount(subset)]
+        values[subset] = (
+            sums[subset]
+            + size_log_prior[popcount(subset & only_features)]
+            + latent_log_prior[popcount(subset >> n_features)]
+        )
     return values
 
 

@@ -59,12 +59,13 @@ GREEDY, ANNEALING, LOCAL = range(3)
 # Exponents beyond this decide a comparison anyway; larger ones would overflow.
 _LARGE = 700.0
 
-# What is sampled from: the engine's context, the models seen, the two prior terms, and which
-# features need how many of which others beside them (empty arrays: none do).
+# What is sampled from: the engine's context, the models seen, the two prior terms, which
+# features need how many of which others beside them (empty arrays: none do), and the prior of
+# the number of latent effects, the last components of a mask (one entry: there are none).
 Target = namedtuple(
     "Target",
-    "context store feature_log_prior size_log_prior parents needed",
-    defaults=(np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64)),
+    "context store feature_log_prior size_log_prior parents needed latent_log_prior",
+    defaults=(np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64), np.zeros(1)),
 )
 # What the loop is to do; see `dbrm.search.Mjmcmc` for the meaning of each number.
 Plan = namedtuple(
@@ -126,14 +127,20 @@ def _draw_subset(rng, size, count, chosen):
 
 
 @nb.njit(cache=True, nogil=True)
-def _log_prior(mask, feature_log_prior, size_log_prior):
+def _log_prior(mask, feature_log_prior, size_log_prior, latent_log_prior):
     total = 0.0
     count = 0
-    for j in range(mask.size):
+    n_features = mask.size - latent_log_prior.size + 1
+    for j in range(n_features):
         if mask[j]:
             total += feature_log_prior[j]
             count += 1
-    return total + size_log_prior[count]
+    effects = 0
+    for j in range(n_features, mask.size):
+        if mask[j]:
+            total += feature_log_prior[j]
+            effects += 1
+    return total + size_log_prior[count] + latent_log_prior[effects]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -169,7 +176,9 @@ def _meet(target, mask, words, absent):
 
     Masks of prior probability zero are not evaluated.
     """
-    prior = _log_prior(mask, target.feature_log_prior, target.size_log_prior)
+    prior = _log_prior(
+        mask, target.feature_log_prior, target.size_log_prior, target.latent_log_prior
+    )
     if prior == -np.inf or _has_orphan(mask, target.parents, target.needed):
         return -np.inf, np.int64(-1)
     value, status = evaluate(target.context, mask)

@@ -11,6 +11,7 @@ from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import read_column
 from dbrm.data.finite import refuse_infinite, refuse_missing
 from dbrm.data.intake import read_table
+from dbrm.data.places import read_places
 from dbrm.data.recipe import Recipe, assemble, finish
 from dbrm.data.redundancy import find_redundant
 from dbrm.data.rules import ColumnRule, Missing, learn_rule
@@ -28,6 +29,8 @@ def learn_recipe(
     names: Sequence[str] | None = None,
     scale: Scale = None,
     missing: Missing = "error",
+    places: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> tuple[Recipe, Table]:
     """Check the training table and learn how to treat later ones alike.
 
@@ -48,11 +51,22 @@ def learn_recipe(
     missing
         ``"error"``, or ``"indicator"``: fill with the training median and add a 0/1
         column ``name_missing`` where the training column had missing values.
+    places, also
+        Columns kept aside as they are, for latent effects; those of them that are `also`
+        ordinary columns.
     """
     _check_choice("scale", scale, (None, "standard"))
     _check_choice("missing", missing, ("error", "indicator"))
     raw = read_table(X, names)
-    columns = [read_column(*pair) for pair in zip(raw.names, raw.contents, strict=True)]
+    aside = read_places(raw, places)
+    columns = [
+        read_column(name, content)
+        for name, content in zip(raw.names, raw.contents, strict=True)
+        if name not in places or name in also
+    ]
+    if not columns:
+        msg = "X holds nothing but positions and groups of latent effects: add a covariate."
+        raise InvalidDataError(msg)
     refuse_infinite(columns)
     if missing == "error":
         refuse_missing(columns, advice="Remove these rows, or set missing='indicator'.")
@@ -67,8 +81,18 @@ def learn_recipe(
     values = _compact(values, kept)
     table_names = tuple(made[j] for j in kept)
     means, sds = ((), ()) if scale is None else learn_scaling(values)
-    recipe = Recipe(rules, table_names, tuple(dropped), missing, scale, means, sds, named=raw.named)
-    return recipe, finish(values, recipe)
+    recipe = Recipe(
+        rules,
+        table_names,
+        tuple(dropped),
+        missing,
+        scale,
+        means,
+        sds,
+        named=raw.named,
+        places=tuple(places),
+    )
+    return recipe, finish(values, recipe, aside)
 
 
 def _check_choice(setting: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -17,6 +17,7 @@ from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import RawColumn, read_column
 from dbrm.data.finite import refuse_infinite, refuse_missing
 from dbrm.data.intake import RawTable, read_table
+from dbrm.data.places import Places, read_places
 from dbrm.data.rules import ColumnRule, Missing
 from dbrm.data.scaling import Scale, standardise
 from dbrm.data.table import Table
@@ -47,6 +48,8 @@ class Recipe:
         Per name, what is subtracted and divided by; empty without scaling.
     named
         Whether the training table had names of its own.
+    places
+        Input columns kept aside as they are, for latent effects.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -57,11 +60,13 @@ class Recipe:
     means: tuple[float, ...] = ()
     sds: tuple[float, ...] = ()
     named: bool = True
+    places: tuple[str, ...] = ()
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the input columns, in the order of the training table."""
-        return tuple(rule.name for rule in self.columns)
+        """Names of the input columns, in the order of the training table, places last."""
+        names = [rule.name for rule in self.columns]
+        return (*names, *(name for name in self.places if name not in names))
 
     def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
         """Make a table from new data exactly as from the training data.
@@ -75,6 +80,10 @@ class Recipe:
             Who is asking, for the message when the number of columns is wrong.
         """
         raw = read_table(X)
+        if self.places:
+            # An array's columns have the names they had in training.
+            raw = replace(raw, named=True)
+        places = read_places(raw, self.places)
         kept = set(self.names)
         needed = [j for j, rule in enumerate(self.columns) if kept.intersection(rule.outputs)]
         rules = [self.columns[j] for j in needed]
@@ -88,7 +97,7 @@ class Recipe:
         else:
             _warn_filled(rules, columns)
         values = assemble(rules, columns, self.names, raw.n_rows)
-        return finish(values, self)
+        return finish(values, self, places)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON types; floats survive `json` exactly."""
@@ -111,6 +120,7 @@ class Recipe:
             "means": list(self.means),
             "sds": list(self.sds),
             "named": self.named,
+            "places": list(self.places),
         }
 
     @classmethod
@@ -132,6 +142,7 @@ class Recipe:
                 means=tuple(content["means"]),
                 sds=tuple(content["sds"]),
                 named=content["named"],
+                places=tuple(content.get("places", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             msg = f"Not a recipe written by Recipe.to_dict: {error!r}."
@@ -172,12 +183,12 @@ def assemble(
     return values
 
 
-def finish(values: Matrix, recipe: Recipe) -> Table:
+def finish(values: Matrix, recipe: Recipe, places: Places) -> Table:
     """Scale in place as the recipe says, freeze, and name the columns."""
     if recipe.scale is not None:
         standardise(values, recipe.names, recipe.means, recipe.sds)
     values.flags.writeable = False
-    return Table(recipe.names, values)
+    return Table(recipe.names, values, places)
 
 
 def _warn_filled(rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> None:

@@ -7,10 +7,12 @@ reading user input is `dbrm.data.intake`, replaying it on new data `dbrm.data.re
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dbrm._typing import Column, Matrix
 from dbrm.data.wording import quote, suggest
@@ -31,6 +33,8 @@ class Table:
     values
         Rows by columns. Kept as float64, Fortran-ordered and read-only; copied
         unless it is all of that already.
+    places
+        Columns beside the table, by name: positions and groups of latent effects.
 
     Attributes
     ----------
@@ -40,6 +44,7 @@ class Table:
 
     names: tuple[str, ...]
     values: Matrix
+    places: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     binary: tuple[bool, ...] = field(init=False)
     _position: dict[str, int] = field(init=False, repr=False)
 
@@ -63,8 +68,8 @@ class Table:
         object.__setattr__(self, "_position", position)
 
     # Unpickled arrays come back writeable, so a copy is rebuilt, not restored.
-    def __reduce__(self) -> tuple[type[Table], tuple[tuple[str, ...], Matrix]]:
-        return Table, (self.names, self.values)
+    def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
+        return Table, (self.names, self.values, self.places)
 
     def __len__(self) -> int:
         """Return the number of rows, as data frames do."""
@@ -79,6 +84,11 @@ class Table:
     def n_columns(self) -> int:
         """Number of columns."""
         return len(self.names)
+
+    def take(self, rows: npt.NDArray[Any]) -> Table:
+        """Return some of the rows."""
+        places = {name: content[rows] for name, content in self.places.items()}
+        return Table(self.names, self.values[rows], places)
 
     def column(self, name: str) -> Column:
         """Return one column by name, a read-only view."""
@@ -109,6 +119,9 @@ def fingerprint(table: Table, *columns: Column) -> str:
     for content in (table.values.T, *columns):
         digest.update(repr(content.shape).encode())
         digest.update(np.ascontiguousarray(content, dtype="<f8").data)
+    for name, content in table.places.items():
+        digest.update(repr((name, content.shape, content.dtype.kind)).encode())
+        digest.update(repr(content.tolist()).encode())
     return digest.hexdigest()
 
 

@@ -10,10 +10,20 @@ from dbrm.evidence.coefficient_priors import (
     prior_names,
     resolve_prior,
 )
-from dbrm.evidence.engines import EvidenceFunction, FunctionEngine, Observations, build_engine
+from dbrm.evidence.engines import (
+    EvidenceFunction,
+    FunctionEngine,
+    Observations,
+    add_latent,
+    build_engine,
+)
 from dbrm.evidence.families import Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
+from dbrm.evidence.latent import Latent
+from dbrm.evidence.latent.fit import LatentFit
+from dbrm.evidence.latent.nodes import BoundEffect, bind
+from dbrm.evidence.latent_engine import LatentEngine, fit_with, log_evidence_with
 from dbrm.evidence.links import Link, find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 
@@ -23,6 +33,7 @@ __all__ = [
     "AbstractEngine",
     "AbstractPredictorLikelihood",
     "AbstractPrepared",
+    "BoundEffect",
     "CoefficientPrior",
     "EvidenceFunction",
     "Family",
@@ -32,13 +43,20 @@ __all__ = [
     "Jeffreys",
     "Kernel",
     "KnownVariance",
+    "Latent",
+    "LatentEngine",
+    "LatentFit",
     "Link",
     "ModelFit",
     "Observations",
     "Screen",
+    "add_latent",
+    "bind",
     "build_engine",
     "find_family",
     "find_link",
+    "fit_with",
+    "log_evidence_with",
     "prior_names",
     "resolve_prior",
 ]

@@ -14,6 +14,7 @@ import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
+from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
 
@@ -49,6 +50,8 @@ class ModelFit:
         Gaussian response, one where the family has none).
     degrees_of_freedom
         Of the t distribution of the coefficients; ``inf`` means Gaussian.
+    latent
+        Posterior of the latent effects of the model, ``None`` if it has none.
     """
 
     log_evidence: float
@@ -58,6 +61,7 @@ class ModelFit:
     dispersion: float
     degrees_of_freedom: float
     status: Status
+    latent: LatentFit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ class AbstractEngine(ABC):
 
     #: Whether `log_evidence` from the rows is more accurate than inside a population.
     refines: bool = False
+    #: Number of latent effects: the last components of every mask.
+    n_latent: int = 0
 
     @property
     @abstractmethod

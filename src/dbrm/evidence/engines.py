@@ -1,6 +1,6 @@
 """Which engine answers for which family."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -10,15 +10,17 @@ from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
-from dbrm.evidence.families import Family, find_family
+from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
-from dbrm.evidence.links import Link
+from dbrm.evidence.latent.nodes import BoundEffect
+from dbrm.evidence.latent_engine import LatentEngine
+from dbrm.evidence.links import Link, find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.evidence.solvers import DampedNewton, PlainIRLS
 from dbrm.status import Status
 
-__all__ = ["EvidenceFunction", "FunctionEngine", "Observations", "build_engine"]
+__all__ = ["EvidenceFunction", "FunctionEngine", "Observations", "add_latent", "build_engine"]
 
 # A user's own log evidence of the model with these columns and an intercept.
 EvidenceFunction = Callable[[Matrix, Column], float]
@@ -108,6 +110,50 @@ def build_engine(
         msg = "evidence= gets the columns of a model and cannot be combined with always=."
         raise InvalidSettingError(msg)
     return FunctionEngine(engine, evidence, observations.response)
+
+
+def add_latent(
+    engine: AbstractEngine,
+    observations: Observations,
+    prior: CoefficientPrior,
+    effects: Sequence[BoundEffect],
+    *,
+    family: Family | str,
+    link: Link | str | None,
+    always: Matrix | None,
+) -> LatentEngine:
+    """An engine whose models may have latent effects; `engine` answers for columns alone."""
+    chosen = find_family(family)
+    found = find_link(link or chosen.default_link)
+    if isinstance(engine, FunctionEngine):
+        msg = "latent= needs the evidence of a family and cannot be combined with evidence=."
+        raise InvalidSettingError(msg)
+    if not isinstance(chosen, CompiledFamily) or found.code is None:
+        msg = (
+            "latent= works with the built-in families and links; "
+            f"got family={chosen.name!r}, link={found.name!r}."
+        )
+        raise InvalidSettingError(msg)
+    n_rows = observations.response.size
+
+    def filled(values: Column | None, value: float) -> Column:
+        return np.full(n_rows, value) if values is None else np.asarray(values, dtype=np.float64)
+
+    offset = filled(observations.offset, 0.0)
+    if observations.exposure is not None:
+        offset = offset + np.log(observations.exposure)
+    return LatentEngine(
+        base=engine,
+        response=observations.response,
+        prior=prior,
+        family=chosen,
+        link=found,
+        weights=filled(observations.weights, 1.0),
+        trials=filled(observations.trials, 1.0),
+        offset=offset,
+        effects=tuple(effects),
+        always=np.empty((n_rows, 0)) if always is None else always,
+    )
 
 
 @final

@@ -3,6 +3,7 @@
 from dbrm.evolution.chain import ChainResult, Draws, Glimpse
 from dbrm.evolution.given_columns import MjmcmcRun, run_enumeration
 from dbrm.evolution.gmjmcmc import Gmjmcmc
+from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.pool_gibbs import PoolGibbs
 from dbrm.evolution.problem import Effort, Filtration, Grammar, Operators, Problem, Stop
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
@@ -22,6 +23,7 @@ __all__ = [
     "Glimpse",
     "Gmjmcmc",
     "Grammar",
+    "LatentTerms",
     "MjmcmcRun",
     "Operators",
     "Pause",

@@ -126,7 +126,7 @@ class Chain:
         prepared = self.problem.engine.prepare(population.columns)
         terms = population.prior_terms(self.problem, self.registry)
         effort = self.problem.effort
-        if population.size <= prepared.enumeration_limit:
+        if prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(
                 prepared, terms, window=effort.window, max_kept=effort.max_models
             )
@@ -145,6 +145,7 @@ class Chain:
             log_evidence=found.log_evidence,
             log_prior=found.log_prior,
             statuses=found.statuses,
+            latent_keys=self.problem.latent.keys,
         )
         self._ledger.record(models, found.log_lost)
         self.n_evaluated += found.n_evaluated
@@ -163,8 +164,9 @@ class Chain:
         log_posterior = found.log_evidence + found.log_prior
         row = int(np.argmax(log_posterior))
         if log_posterior[row] > self._best[0]:
-            features = population.features(self.registry)
-            text = " + ".join(str(features[j]) for j in np.flatnonzero(found.masks[row]))
+            parts = [str(feature) for feature in population.features(self.registry)]
+            parts += self.problem.latent.names
+            text = " + ".join(parts[j] for j in np.flatnonzero(found.masks[row]))
             self._best = (float(log_posterior[row]), text or "1")
 
     def glimpse(self, done: int, total: int) -> Glimpse:

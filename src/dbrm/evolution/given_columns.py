@@ -38,7 +38,7 @@ class MjmcmcRun(AbstractRun):
             replace(problem.effort.mjmcmc, n_steps=self._n_steps),
             problem.engine.prepare(self._population.columns),
             self._population.prior_terms(problem, self._chain.registry),
-            np.zeros(self._population.size, dtype=np.bool_),
+            np.zeros(self._population.size + len(problem.latent), dtype=np.bool_),
         )
 
     @property
@@ -64,8 +64,9 @@ class MjmcmcRun(AbstractRun):
 
     def glimpse(self) -> Glimpse:
         best, mask = self._walker.best()
-        features = self._population.features(self._chain.registry)
-        text = " + ".join(str(features[j]) for j in np.flatnonzero(mask)) or "1"
+        parts = [str(feature) for feature in self._population.features(self._chain.registry)]
+        parts += self._chain.problem.latent.names
+        text = " + ".join(parts[j] for j in np.flatnonzero(mask)) or "1"
         return Glimpse(self.n_done, self._n_steps, self._walker.n_models, best, text)
 
     def freeze(self) -> Snapshot:
@@ -89,7 +90,7 @@ class MjmcmcRun(AbstractRun):
         walk = found.walk
         assert walk is not None
         frequency = np.zeros(len(books.registry))
-        frequency[population.numbers] = walk.frequency
+        frequency[population.numbers] = walk.frequency[: population.size]
         return books.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))
 
 

@@ -48,9 +48,7 @@ class Evolution:
         chain = self._chain
         effort = chain.problem.effort
         population = self._next()
-        inside = set(self._numbers[self._last].tolist())
-        # The last model, as far as its features are still there.
-        start = np.array([number in inside for number in population.numbers.tolist()], dtype=bool)
+        start = self._carry_over(population)
         n_steps = effort.mjmcmc.n_steps
         if self.n_done == 0:
             n_steps = effort.n_init
@@ -58,13 +56,22 @@ class Evolution:
             n_steps = effort.n_final
         steps = replace(effort.mjmcmc, n_steps=n_steps)
         found = chain.explore(self._rng, population, start, steps)
-        self._numbers, self._inclusion, self._last = population.numbers, found.inclusion, found.last
+        self._numbers, self._last = population.numbers, found.last
+        self._inclusion = found.inclusion[: population.size]
         self.n_done += 1
         self.finished = (
             self.n_done == effort.n_populations
             or chain.out_of_time(self._share_of_time)
             or chain.has_enough()
         )
+
+    def _carry_over(self, population: Population) -> Mask:
+        """The last model, as far as its features are still there; latent effects always are."""
+        n_features = self._numbers.size
+        inside = set(self._numbers[self._last[:n_features]].tolist())
+        features = [number in inside for number in population.numbers.tolist()]
+        effects = self._last[n_features:] if self.n_done else self._chain.problem.latent.none()
+        return np.concatenate([np.array(features, dtype=np.bool_), effects])
 
     def _next(self) -> Population:
         chain, problem = self._chain, self._chain.problem

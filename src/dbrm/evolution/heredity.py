@@ -60,7 +60,7 @@ class Kinship:
         if self._heredity is None:
             return terms
         position = {int(number): place for place, number in enumerate(numbers)}
-        size = len(features)
+        size = terms.feature.size
         parents = np.zeros((size, size), dtype=np.bool_)
         needed = np.zeros(size, dtype=np.int64)
         for place, feature in enumerate(features):

@@ -31,7 +31,7 @@ from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.run import AbstractRun
 from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
 from dbrm.features import Feature
-from dbrm.search import enumerate_population
+from dbrm.search import effects_of, enumerate_population
 
 __all__ = ["PoolGibbs", "draw_window", "log_window_count"]
 
@@ -157,32 +157,39 @@ class _Sampler:
         for row in np.argsort(-(models.log_evidence + models.log_prior), kind="stable"):
             members = models.features_of(int(row)).tolist()
             if len(members) <= self._size and all(number in position for number in members):
-                return sorted(position[number] for number in members)
+                effects = effects_of(models.latent[[row]], len(self._chain.problem.latent))[0]
+                numbers = [-1 - k for k in np.flatnonzero(effects).tolist()]
+                return sorted(numbers + [position[number] for number in members])
         return []
 
     def step(
         self, rng: np.random.Generator, model: list[int]
     ) -> tuple[list[int], float, list[int], FloatArray]:
-        """New model, its log posterior, the window, and the inclusion within the window."""
+        """New model, its log posterior, the window, and the inclusion within the window.
+
+        In models latent effect k has the number -1 - k; latent effects are in every window.
+        """
         problem = self._chain.problem
         n_pool = len(self.pool.numbers)
-        window = draw_window(rng, model, n_pool, self._size)
+        features = [position for position in model if position >= 0]
+        window = draw_window(rng, features, n_pool, self._size)
         prepared = problem.engine.prepare(self.pool.columns[:, window])
         numbers = self.pool.numbers[window]
         terms = problem.prior_terms([float(self._terms[position]) for position in window])
-        features = [self._features[position] for position in window]
-        terms = self._kinship.restrict(terms, features, numbers)
+        members = [self._features[position] for position in window]
+        terms = self._kinship.restrict(terms, members, numbers)
         windows = log_window_count(n_pool, self._size)
         target = replace(terms, size=terms.size - windows)
         population = Population(numbers, self.pool.columns[:, window])
         effort = problem.effort
-        if len(window) <= prepared.enumeration_limit:
+        if prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(
                 prepared, target, window=effort.window, max_kept=effort.max_models, rng=rng
             )
             inclusion = found.inclusion
         else:
-            start = np.array([position in model for position in window], dtype=np.bool_)
+            effects = [-1 - k for k in range(len(problem.latent))]
+            start = np.array([number in model for number in (*window, *effects)], dtype=np.bool_)
             # Nothing learned on the way: the steps must leave the conditional law alone.
             steps = replace(effort.mjmcmc, adapt=0.0)
             found = steps.explore(rng, prepared, target, start)
@@ -197,7 +204,10 @@ class _Sampler:
         self._chain.record(found, population)
         chosen = found.last[None]
         value = float(prepared.log_evidence(chosen)[0][0] + terms.of(chosen)[0])
-        return [window[j] for j in np.flatnonzero(found.last)], value, window, inclusion
+        size = len(window)
+        places = np.flatnonzero(found.last).tolist()
+        model = [window[j] if j < size else size - 1 - j for j in places]
+        return model, value, window, inclusion[:size]
 
     def freeze(self) -> Snapshot:
         """The pool under its names."""

@@ -1,6 +1,6 @@
 """Everything that stays fixed while populations evolve."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import final
@@ -10,8 +10,9 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import AbstractEngine
+from dbrm.evidence import AbstractEngine, LatentEngine
 from dbrm.evolution.heredity import Heredity, Kinship
+from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.units import Units
@@ -185,6 +186,8 @@ class Problem:
         :math:`\mathcal{F}_0` that mutation draws from.
     heredity
         Whether a product needs all or one of its factors beside it.
+    latent
+        Latent effects that are selected together with features.
     """
 
     table: Table
@@ -198,6 +201,7 @@ class Problem:
     keep: tuple[str, ...] = ()
     pool: tuple[Feature, ...] = ()
     heredity: Heredity | None = None
+    latent: LatentTerms = field(default_factory=LatentTerms)
 
     @cached_property
     def covariates(self) -> list[Feature]:
@@ -208,6 +212,12 @@ class Problem:
     def projector(self) -> Projector:
         """Builds projections by the grammar's strategy, and remembers them."""
         return Projector(self.grammar.projection, self.engine, self.table)
+
+    def without_latent(self) -> "Problem":
+        """The same problem for features alone, to look at very many of them quickly."""
+        if not isinstance(self.engine, LatentEngine):
+            return self
+        return replace(self, engine=self.engine.base, latent=LatentTerms())
 
     @cached_property
     def free_names(self) -> list[str]:
@@ -238,11 +248,15 @@ class Problem:
         return Kinship(self.heredity, self.always, self.table, registry)
 
     def prior_terms(self, feature_terms: list[float]) -> PriorTerms:
-        """Prior of the masks of a population whose features have these terms."""
+        """Prior of the masks of a population whose features have these terms.
+
+        After the features come the latent effects.
+        """
         sizes = np.arange(len(feature_terms) + 1)
         size_terms = self.model_prior.size_log_prior(sizes)
         size_terms = np.where(sizes <= self.max_model_size, size_terms, -np.inf)
-        return PriorTerms(np.array(feature_terms, dtype=np.float64), size_terms)
+        terms = np.concatenate([feature_terms, self.latent.log_prior]).astype(np.float64)
+        return PriorTerms(terms, size_terms, latent=self.latent.count_log_prior)
 
 
 def _correlation(values: Matrix, residual: Column) -> FloatArray:

@@ -2,6 +2,9 @@
 
 A GMJMCMC phase comes first; it fills the reservoir from which populations are grown and
 finds a model to start from. Then everything is frozen and `reversible_step` runs.
+
+In the sets of numbers that stand for models here, latent effect k has the number -1 - k. All
+effects are in every population.
 """
 
 from bisect import bisect_right
@@ -10,7 +13,8 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column
+from dbrm._typing import Column, Matrix
+from dbrm.evidence import log_evidence_with
 from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
 from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.independence import Basis
@@ -22,7 +26,7 @@ from dbrm.evolution.reversible import Model, reversible_step
 from dbrm.evolution.run import AbstractRun
 from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
 from dbrm.features import Feature, evaluate, fit_knots
-from dbrm.search import PriorTerms, log_sum_exp
+from dbrm.search import PriorTerms, effects_of, log_sum_exp
 from dbrm.status import Status
 
 __all__ = ["Rgmjmcmc"]
@@ -71,7 +75,7 @@ class Rgmjmcmc(AbstractRun):
         self._model, swap = reversible_step(self._rng, space, self._model, rate)
         self._chain.count_move("population swap", accepted=swap.accepted)
         self._draws.append((space.log_posterior(self._model), float(len(self._model))))
-        for number in self._model:
+        for number in _features_of(self._model):
             self._visits[number] = self._visits.get(number, 0) + 1
 
     def glimpse(self) -> Glimpse:
@@ -122,7 +126,14 @@ def _draw_start(rng: np.random.Generator, chain: Chain) -> Model:
     log_posterior = models.log_evidence + models.log_prior
     cumulative = np.cumsum(np.exp(log_posterior - log_sum_exp(log_posterior)))
     row = min(bisect_right(cumulative, rng.random() * cumulative[-1]), len(models) - 1)
-    return frozenset(models.features_of(row).tolist())
+    effects = effects_of(models.latent[[row]], len(chain.problem.latent))[0]
+    numbers = [-1 - k for k in np.flatnonzero(effects).tolist()]
+    return frozenset([*models.features_of(row).tolist(), *numbers])
+
+
+def _features_of(model: Model) -> list[int]:
+    """Features of a model, in order; what is left are latent effects."""
+    return sorted(number for number in model if number >= 0)
 
 
 class _FeatureSpace:
@@ -146,9 +157,9 @@ class _FeatureSpace:
     def grow(self, rng: np.random.Generator, model: Model) -> Sequence[int]:
         """The model, then newcomers from the reservoir and from the operators."""
         problem = self._problem
-        size = max(problem.effort.population_size, len(model))
+        population = _features_of(model)
+        size = max(problem.effort.population_size, len(population))
         basis = Basis(problem.always_columns, size)
-        population = sorted(model)
         # The model is inside whatever the basis says of it, or the ratio would not hold.
         for number in population:
             basis.admit(self._column(number))
@@ -169,7 +180,7 @@ class _FeatureSpace:
                 room = len(population) < size and number not in population
                 if room and basis.admit(self._column(number)):
                     population.append(number)
-        return population
+        return [*population, *(-1 - k for k in range(len(problem.latent)))]
 
     def _missing(self, newcomer: int, population: list[int]) -> list[int]:
         """Factors that a newcomer needs beside it."""
@@ -226,12 +237,13 @@ class _FeatureSpace:
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
         """Climb inside the population; every model looked at enters the books."""
-        columns = np.column_stack([self._column(number) for number in population])
+        features = [number for number in population if number >= 0]
+        columns = self._columns_of(features)
         prepared = self._problem.engine.prepare(columns)
-        terms = self._terms(population)
+        terms = self._terms(features)
         start = np.array([number in model for number in population], dtype=np.bool_)
         found = self._problem.effort.mjmcmc.climb(rng, prepared, terms, start)
-        self._chain.record(found, Population(np.array(population, dtype=np.int32), columns))
+        self._chain.record(found, Population(np.array(features, dtype=np.int32), columns))
         return frozenset(int(population[j]) for j in np.flatnonzero(found.last).tolist())
 
     def log_posterior(self, model: Model) -> float:
@@ -241,13 +253,19 @@ class _FeatureSpace:
         return self._known[model]
 
     def _evaluate(self, model: Model) -> float:
-        members = sorted(model)
-        prior = float(self._terms(members).of(np.ones((1, len(members)), dtype=np.bool_))[0])
+        members = _features_of(model)
+        effects = self._problem.latent.none()
+        effects[[-1 - number for number in model if number < 0]] = True
+        mask = np.concatenate([np.ones(len(members), dtype=np.bool_), effects])
+        prior = float(self._terms(members).of(mask[None])[0])
         if prior == -np.inf:
             return -np.inf
-        columns = [self._column(number) for number in members]
-        values = np.column_stack(columns) if columns else np.empty((self._problem.table.n_rows, 0))
-        return prior + self._problem.engine.log_evidence(values)[0]
+        columns = self._columns_of(members)
+        return prior + log_evidence_with(self._problem.engine, columns, effects)[0]
+
+    def _columns_of(self, numbers: Sequence[int]) -> Matrix:
+        columns = [self._column(number) for number in numbers]
+        return np.column_stack(columns) if columns else np.empty((self._problem.table.n_rows, 0))
 
     def freeze(self) -> Snapshot:
         """The reservoir, spellings and values met so far; columns are computed again."""

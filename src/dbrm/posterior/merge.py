@@ -18,7 +18,14 @@ from dbrm._typing import FloatArray, IntArray, Mask
 from dbrm.errors import InvalidSettingError
 from dbrm.evolution import ChainResult, Problem, Registry
 from dbrm.features import Feature, evaluate
-from dbrm.search import ModelTable, log_sum_exp, model_keys, unique_rows
+from dbrm.search import (
+    ModelTable,
+    effect_keys,
+    effects_of,
+    log_sum_exp,
+    model_keys,
+    unique_rows,
+)
 
 __all__ = ["Merge", "Merged", "Merger", "merge_chains"]
 
@@ -109,7 +116,7 @@ class Merger:
         mass = log_sum_exp(log_posterior) if self._how == "uniform" else 0.0
         finders = np.zeros((len(kept), self._n_chains // 64 + 1), dtype=np.uint64)
         finders[:, -1] = np.uint64(1) << np.uint64(self._n_chains % 64)
-        table = _renumber(kept, numbers, self._registry)
+        table = _renumber(kept, numbers, self._registry, self._problem.latent.keys)
         self._parts.append(_Part(table, np.full(len(kept), -mass), finders))
         self._note_frequency(result, numbers)
         self._n_chains += 1
@@ -243,12 +250,17 @@ def _number(
     return numbers
 
 
-def _renumber(models: ModelTable, numbers: IntArray, registry: Registry) -> ModelTable:
+def _renumber(
+    models: ModelTable,
+    numbers: IntArray,
+    registry: Registry,
+    latent_keys: npt.NDArray[np.uint64],
+) -> ModelTable:
     """The chain's models in terms of the common numbers."""
     members = numbers[models.members].astype(np.int32)
     members = members[np.lexsort((members, models.owners))]
     keys = model_keys(models.starts, members, registry.keys)
-    return _replace(models, keys=keys, members=members)
+    return _replace(models, keys=keys ^ effect_keys(models.latent, latent_keys), members=members)
 
 
 def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> ModelTable:
@@ -257,7 +269,9 @@ def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> Mod
     terms = np.array([prior.feature_log_prior(feature) for feature in registry.features])
     sums = np.bincount(models.owners, weights=terms[models.members], minlength=len(models))
     sizes = np.arange(int(models.sizes.max(initial=0)) + 1)
-    return _replace(models, log_prior=sums + prior.size_log_prior(sizes)[models.sizes])
+    effects = effects_of(models.latent, len(problem.latent)) @ problem.latent.log_prior
+    log_prior = sums + effects + prior.size_log_prior(sizes)[models.sizes]
+    return _replace(models, log_prior=log_prior)
 
 
 def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[ModelTable, int]:

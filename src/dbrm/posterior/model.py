@@ -48,12 +48,14 @@ class FittedModel:
         Makes the terms' columns out of the user's.
     link
         Between mean and linear predictor; ``None`` for the identity.
+    latent
+        Names of the latent effects in the model.
 
     Notes
     -----
     Exports are of the right side of `formula` (``scale="link"``) or of the mean response,
     its inverse under the link (``scale="response"``), at the posterior location of the
-    coefficients, without offset and for one trial.
+    coefficients, without offset, for one trial, and without latent effects.
     """
 
     response: str
@@ -62,6 +64,7 @@ class FittedModel:
     probability: float
     recipe: Recipe | FormulaRecipe
     link: Link | None = None
+    latent: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -75,6 +78,7 @@ class FittedModel:
         for coefficient, term in zip(self.fit.coefficients[1:], self.terms, strict=True):
             sign = "-" if coefficient < 0 else "+"
             parts.append(f"{sign} {abs(coefficient):.6g}*{term}")
+        parts.extend(f"+ {name}" for name in self.latent)
         return f"{self.response} = {' '.join(parts)}"
 
     def __str__(self) -> str:

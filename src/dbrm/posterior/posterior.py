@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, TableLike
 from dbrm.data import Recipe, check_response, check_vector
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evolution import Problem
@@ -18,6 +18,7 @@ from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.effects import Effects
 from dbrm.posterior.extrapolation import Guard
 from dbrm.posterior.family_mixture import FamilyMixture
+from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
@@ -26,6 +27,7 @@ from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.source import AbstractSource, LiveSource
 from dbrm.posterior.spelling import Spellings
+from dbrm.search import effects_of
 
 if TYPE_CHECKING:
     import os
@@ -101,17 +103,58 @@ class Posterior:
 
         table = self._merged.models
         names = [str(feature) for feature in self._merged.features]
-        return pd.DataFrame(
-            {
-                "features": [
-                    tuple(names[j] for j in table.features_of(row)) for row in range(len(table))
-                ],
-                "size": table.sizes,
-                "log_evidence": table.log_evidence,
-                "log_prior": table.log_prior,
-                "probability": self._merged.probability,
-            }
-        )
+        columns = {
+            "features": [
+                tuple(names[j] for j in table.features_of(row)) for row in range(len(table))
+            ],
+            "size": table.sizes,
+            "log_evidence": table.log_evidence,
+            "log_prior": table.log_prior,
+            "probability": self._merged.probability,
+        }
+        if self._source.effects:
+            columns["latent"] = [self._effect_names(mask) for mask in self._effect_masks]
+        return pd.DataFrame(columns)
+
+    @property
+    def _effect_masks(self) -> Masks:
+        """Which latent effects each model contains."""
+        return effects_of(self._merged.models.latent, len(self._source.effects))
+
+    def _effect_names(self, mask: Mask) -> tuple[str, ...]:
+        return tuple(self._source.effects[k].effect.name for k in np.flatnonzero(mask))
+
+    @cached_property
+    def _latent(self) -> LatentEffects:
+        inclusion = np.minimum(self._merged.probability @ self._effect_masks, 1.0)
+        return LatentEffects(self._averaged, inclusion)
+
+    @cached_property
+    def latent(self) -> "pd.DataFrame":
+        """Latent effects with inclusion probability, highest first.
+
+        ``hyperparameters`` are natural ones (precision, correlation, rate) at the posterior mean
+        of the logarithms and logits they are estimated on, given that the effect is in the model.
+        """
+        return self._latent.table()
+
+    def latent_effect(self, name: str, level: float = 0.95) -> "pd.DataFrame":
+        """A latent effect along its positions or groups, given that it is in the model.
+
+        Parameters
+        ----------
+        name
+            As in `latent`, such as ``"RW1(time)"``.
+        level
+            Posterior probability inside the band.
+
+        Returns
+        -------
+        DataFrame
+            The position or group, ``mean``, ``sd``, ``lower``, ``upper``, on the scale of the
+            linear predictor.
+        """
+        return self._latent.curve(name, level)
 
     @property
     def lost_mass(self) -> float:
@@ -122,8 +165,13 @@ class Posterior:
         """Posterior probability that a feature is in the model, under any equivalent spelling.
 
         A feature that no retained model contains has probability zero, a covariate that
-        every model contains (`always`) probability one.
+        every model contains (`always`) probability one. Latent effects go by their names, as in
+        `latent`.
         """
+        names = [bound.effect.name for bound in self._source.effects]
+        if feature in names:
+            share = self._merged.probability @ self._effect_masks[:, names.index(str(feature))]
+            return min(float(share), 1.0)
         position = self._spellings.find(feature)
         if position is not None:
             return float(self._inclusion[position])
@@ -153,23 +201,31 @@ class Posterior:
     @property
     def best_model(self) -> FittedModel:
         """The most probable model."""
-        return self._fitted(self._merged.models.features_of(0), float(self._merged.probability[0]))
+        chosen, probability = self._merged.models.features_of(0), self._merged.probability[0]
+        return self._fitted(chosen, float(probability), self._effect_masks[0])
 
     @cached_property
     def median_probability_model(self) -> FittedModel:
         """The model of all features with inclusion above one half (Barbieri and Berger 2004)."""
         chosen = np.flatnonzero(self._inclusion > 0.5)
+        effects: Mask = np.asarray(self._merged.probability @ self._effect_masks > 0.5)
         models = self._merged.models
         for row in np.flatnonzero(models.sizes == chosen.size):
-            if np.array_equal(models.features_of(int(row)), chosen):
-                return self._fitted(chosen, float(self._merged.probability[row]))
-        return self._fitted(chosen, 0.0)
+            same = np.array_equal(models.features_of(int(row)), chosen)
+            if same and np.array_equal(self._effect_masks[row], effects):
+                return self._fitted(chosen, float(self._merged.probability[row]), effects)
+        return self._fitted(chosen, 0.0, effects)
 
     def _fitted(
-        self, chosen: "np.typing.NDArray[np.integer[Any]]", probability: float
+        self,
+        chosen: "np.typing.NDArray[np.integer[Any]]",
+        probability: float,
+        effects: Mask | None = None,
     ) -> FittedModel:
+        if effects is None:
+            effects = np.zeros(len(self._source.effects), dtype=np.bool_)
         features = tuple(self._merged.features[j] for j in chosen)
-        fit = self._source.fit(features)
+        fit = self._source.fit(features, effects)
         law = self._source.law
         return FittedModel(
             response=self._left_side,
@@ -178,6 +234,7 @@ class Posterior:
             probability=probability,
             recipe=self.recipe,
             link=None if law is None or law.link.name == "identity" else law.link,
+            latent=self._effect_names(effects),
         )
 
     @property
@@ -206,7 +263,8 @@ class Posterior:
         used: IntArray = np.unique(np.concatenate(rows))
         features = tuple(self._merged.features[j] for j in used)
         models = [np.searchsorted(used, row) for row in rows]
-        fits = self._source.fit_many(features, models)
+        effects = self._effect_masks[: len(models)]
+        fits = self._source.fit_many(features, models, effects)
         return AveragedModels(
             features=features,
             models=models,
@@ -216,6 +274,7 @@ class Posterior:
             always=self._source.always,
             law=self._source.law,
             integrate=self.record.uncertainty == "laplace",
+            effects=self._source.effects,
         )
 
     def predict(

@@ -11,7 +11,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.data import Table, check_vector
-from dbrm.evidence import ModelFit
+from dbrm.evidence import BoundEffect, ModelFit
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.mixture import StudentMixture
@@ -42,6 +42,9 @@ class AveragedModels:
         Family and link, ``None`` for mixtures of t distributions.
     integrate
         Whether a family's predictions integrate over the coefficients.
+    effects
+        The latent effects of the run, with the nodes of the training rows. They take part
+        in the predictions of tables that know their places.
     """
 
     features: tuple[Feature, ...]
@@ -52,6 +55,7 @@ class AveragedModels:
     always: tuple[Feature, ...]
     law: Law | None
     integrate: bool
+    effects: tuple[BoundEffect, ...] = ()
 
     @property
     def integrates(self) -> bool:
@@ -84,13 +88,15 @@ class AveragedModels:
         counts = None if trials is None else check_vector(trials, n, name="trials")
         block = _STUDENT_BLOCK if self.law is None else _FAMILY_BLOCK
         step = max(1, block // len(self.models))
+        places = places_of(self.effects, table)
         for start in range(0, n, step):
             part = slice(start, start + step)
-            predictor = self._predictor(always[part], columns[part], shift[part])
+            here = None if places is None else [p if p is None else p[part] for p in places]
+            predictor = self._predictor(always[part], columns[part], shift[part], here)
             yield self._mixture(*predictor, None if counts is None else counts[part])
 
     def _predictor(
-        self, always: Matrix, columns: Matrix, shift: Column
+        self, always: Matrix, columns: Matrix, shift: Column, places: Sequence[Any] | None
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Weight, location and variance (without dispersion) of eta: models by rows."""
         shape = (len(self.models), len(always))
@@ -102,9 +108,14 @@ class AveragedModels:
             defined = fixed & np.all(finite[:, chosen], axis=1)
             if not defined.all():
                 design = np.where(defined[:, None], design, 0.0)
-            leverage = np.einsum("ni,ni->n", design @ fit.covariance, design)
             weights[position] = self.probability[position] * defined
-            locations[position] = design @ self.centre(position) + shift
+            if places is not None and fit.latent is not None:
+                location, variance = fit.latent.predictor(self.effects, places, design)
+                leverage = variance / fit.dispersion
+            else:
+                location = design @ self.centre(position)
+                leverage = np.einsum("ni,ni->n", design @ fit.covariance, design)
+            locations[position] = location + shift
             leverages[position] = np.maximum(leverage, 0.0)
         totals = weights.sum(axis=0)
         # A row where no model is defined has no prediction.
@@ -128,6 +139,14 @@ class AveragedModels:
         scales = np.sqrt(dispersions[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])
         return StudentMixture(weights, locations, scales, df)
+
+
+def places_of(effects: Sequence[BoundEffect], table: Table) -> list[Any] | None:
+    """Positions or groups of the rows for each effect; none where the table has none."""
+    columns = [bound.effect.column for bound in effects]
+    if not columns or any(name is not None and name not in table.places for name in columns):
+        return None
+    return [None if name is None else table.places[name] for name in columns]
 
 
 def shift_of(n_rows: int, offset: Any, exposure: Any) -> Column:

@@ -11,9 +11,20 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray
+from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.data import Table
-from dbrm.evidence import Family, FunctionEngine, GlmEngine, Link, ModelFit, find_family, find_link
+from dbrm.evidence import (
+    BoundEffect,
+    Family,
+    FunctionEngine,
+    GlmEngine,
+    LatentEngine,
+    Link,
+    ModelFit,
+    find_family,
+    find_link,
+    fit_with,
+)
 from dbrm.evolution import Problem
 from dbrm.features import Feature, Transform, evaluate
 from dbrm.posterior.rows import Rows
@@ -28,6 +39,8 @@ MOST_MODELS = 2_000
 # multiplications (a few seconds).
 FEWEST_MODELS = 300
 WORK = 2e9
+# Nodes of latent effects kept, over all averaged models.
+LATENT_NUMBERS = 1e6
 
 
 @final
@@ -75,12 +88,19 @@ class AbstractSource(ABC):
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
         """Number of the leading models that predictions average over."""
 
+    @property
     @abstractmethod
-    def fit(self, features: Sequence[Feature]) -> ModelFit:
+    def effects(self) -> tuple[BoundEffect, ...]:
+        """Latent effects that models may contain."""
+
+    @abstractmethod
+    def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
         """The fit of one model for reports, its status certified."""
 
     @abstractmethod
-    def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:
+    def fit_many(
+        self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
+    ) -> list[ModelFit]:
         """Fits for averaging; a model is given by the positions of its features."""
 
     @abstractmethod
@@ -117,6 +137,8 @@ class LiveSource(AbstractSource):
     @property
     def law(self) -> Law | None:
         engine = self.problem.engine
+        if isinstance(engine, LatentEngine):
+            return Law(engine.family, engine.link)
         engine = engine.base if isinstance(engine, FunctionEngine) else engine
         if not isinstance(engine, GlmEngine):
             return None
@@ -130,35 +152,50 @@ class LiveSource(AbstractSource):
         counts = np.floor(seen.weights).astype(np.int64)
         rows = np.repeat(np.arange(counts.size), np.where(counts == seen.weights, counts, 1))
         return Rows(
-            table=Table(self.table.names, self.table.values[rows]),
+            table=self.table.take(rows),
             response=seen.response[rows],
             offset=seen.offset[rows],
             trials=seen.trials[rows] if has_trials else None,
         )
 
-    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
-        return count_averaged(probability, sizes, self.n_rows)
+    @property
+    def effects(self) -> tuple[BoundEffect, ...]:
+        return self.problem.latent.effects
 
-    def fit(self, features: Sequence[Feature]) -> ModelFit:
-        key = tuple(feature.key for feature in features)
+    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
+        count = count_averaged(probability, sizes, self.n_rows)
+        return min(count, most_latent(self.effects)) if self.effects else count
+
+    def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
+        key = (*(feature.key for feature in features), *np.flatnonzero(effects).tolist())
         if key not in self._fits:
-            self._fits[key] = self.problem.engine.fit(evaluate(features, self.table)[0])
+            columns = evaluate(features, self.table)[0]
+            self._fits[key] = fit_with(self.problem.engine, columns, effects)
         return self._fits[key]
 
-    def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:
+    def fit_many(
+        self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
+    ) -> list[ModelFit]:
         masks = np.zeros((len(models), len(features)), dtype=np.bool_)
         for mask, chosen in zip(masks, models, strict=True):
             mask[chosen] = True
-        return self.problem.engine.fit_many(evaluate(features, self.table)[0], masks)
+        columns = evaluate(features, self.table)[0]
+        return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
 
     def mean_shifts(
         self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
     ) -> list[FloatArray]:
-        if self.law is None:
+        # Beside latent effects the moments of a fit are of the posterior itself.
+        if self.law is None or self.effects:
             return [np.zeros_like(fit.coefficients) for fit in fits]
         always = np.column_stack([np.ones(self.n_rows), evaluate(self.always, self.table)[0]])
         columns = evaluate(features, self.table)[0]
         return mean_shifts(self.problem.engine.likelihood(), always, columns, models, fits)
+
+
+def most_latent(effects: Sequence[BoundEffect]) -> int:
+    """Most models whose latent effects are kept: some ten numbers for each node."""
+    return max(10, min(FEWEST_MODELS, int(LATENT_NUMBERS // sum(b.size for b in effects))))
 
 
 def count_averaged(probability: FloatArray, sizes: IntArray, n_rows: int) -> int:

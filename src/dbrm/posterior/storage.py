@@ -18,10 +18,18 @@ from dbrm._typing import FloatArray
 from dbrm.data import Recipe, Table
 from dbrm.data.archive import Arrays, read_archive, write_archive
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
-from dbrm.evidence import Family, Link, ModelFit, find_family, find_link
+from dbrm.evidence import BoundEffect, Family, Latent, Link, ModelFit, find_family, find_link
 from dbrm.features import Feature, Transform, parse_feature, write_features
 from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
+from dbrm.posterior.latent_storage import (
+    MissingEffectError,
+    pack_effects,
+    pack_latent,
+    read_effects,
+    spell_effects,
+    unpack_latent,
+)
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
@@ -33,7 +41,7 @@ from dbrm.status import Status
 __all__ = ["load", "save"]
 
 _MOST_NUMBERS, _FEWEST_ROWS = 1_000_000, 256
-_MODEL_ARRAYS = ("keys", "starts", "members", "log_evidence", "log_prior", "statuses")
+_MODEL_ARRAYS = ("keys", "starts", "members", "log_evidence", "log_prior", "statuses", "latent")
 
 
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
@@ -54,6 +62,8 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "names": list(source.table.names),
         "n_rows": source.n_rows,
         "reports": [[position[t.key] for t in model.terms[always:]] for model in reports],
+        "report_effects": [list(m.fit.latent.effects) if m.fit.latent else [] for m in reports],
+        "effects": spell_effects(source.effects),
         "unexplored": posterior.diagnostics.unexplored,
         "disagreements": posterior.diagnostics.disagreements,
         "draws": list(posterior.diagnostics.rhat),
@@ -73,6 +83,9 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         **_pack("averaged", posterior._averaged.fits),
         "averaged_shifts": np.concatenate(posterior._averaged.shifts),
         **_pack("reports", [model.fit for model in reports]),
+        **pack_effects(source.effects),
+        **pack_latent("averaged", posterior._averaged.fits),
+        **pack_latent("reports", [model.fit for model in reports]),
     }
     if merged.frequency is not None:
         arrays["frequency"] = merged.frequency
@@ -85,6 +98,7 @@ def load(
     transforms: Iterable[Transform] = (),
     family: Family | None = None,
     link: Link | None = None,
+    latent: Iterable[Latent] = (),
 ) -> Posterior:
     """Read a posterior that `Posterior.save` wrote.
 
@@ -94,8 +108,8 @@ def load(
         The file.
     transforms
         Your own transforms, if the run used any: files hold names, never code.
-    family, link
-        Your own family or link, likewise.
+    family, link, latent
+        Your own family, link or latent effects, likewise.
 
     Raises
     ------
@@ -107,7 +121,10 @@ def load(
     content, arrays = read_archive(path)
     try:
         known = _known_transforms(content, tuple(transforms))
-        return _restore(content, arrays, known, _law(content, family, link))
+        effects = read_effects(content["effects"], arrays, tuple(latent))
+        return _restore(content, arrays, known, _law(content, family, link), effects)
+    except MissingEffectError as error:
+        raise _MissingPartError(str(error)) from error
     except _MissingPartError:
         raise
     # The checksum holds, so the file was written on purpose, by something else.
@@ -188,7 +205,11 @@ def _law(content: dict[str, Any], family: Family | None, link: Link | None) -> L
 
 
 def _restore(
-    content: dict[str, Any], arrays: Arrays, transforms: tuple[Transform, ...], law: Law | None
+    content: dict[str, Any],
+    arrays: Arrays,
+    transforms: tuple[Transform, ...],
+    law: Law | None,
+    effects: tuple[BoundEffect, ...],
 ) -> Posterior:
     names = tuple(content["names"])
 
@@ -207,16 +228,22 @@ def _restore(
         visited=np.split(arrays["visited"], np.cumsum(arrays["visited_sizes"])[:-1]),
         frequency=arrays.get("frequency"),
     )
-    reported = [tuple(features[j].key for j in chosen) for chosen in content["reports"]]
+    reported = [
+        (*(features[j].key for j in chosen), *numbers)
+        for chosen, numbers in zip(content["reports"], content["report_effects"], strict=True)
+    ]
     source = StoredSource(
         stored_table=Table(names, arrays["table"]),
         stored_rows=content["n_rows"],
         known_transforms=transforms,
         stored_always=tuple(read(content["always"])),
         stored_law=law,
-        averaged=_unpack("averaged", arrays),
+        averaged=unpack_latent("averaged", arrays, _unpack("averaged", arrays)),
         shifts=np.split(arrays["averaged_shifts"], np.cumsum(arrays["averaged_sizes"])[:-1]),
-        reports=dict(zip(reported, _unpack("reports", arrays), strict=True)),
+        reports=dict(
+            zip(reported, unpack_latent("reports", arrays, _unpack("reports", arrays)), strict=True)
+        ),
+        stored_effects=effects,
     )
     _check(merged, source)
     diagnostics = Diagnostics(

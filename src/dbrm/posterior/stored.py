@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dbrm._typing import FloatArray, IntArray
+import numpy as np
+
+from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.data import Table
-from dbrm.evidence import ModelFit
+from dbrm.evidence import BoundEffect, ModelFit
 from dbrm.features import Feature, Transform
 from dbrm.posterior.source import AbstractSource, Law
 
@@ -26,6 +28,7 @@ class StoredSource(AbstractSource):
     averaged: list[ModelFit]
     shifts: list[FloatArray]
     reports: dict[tuple[int, ...], ModelFit]
+    stored_effects: tuple[BoundEffect, ...] = ()
 
     @property
     def table(self) -> Table:
@@ -53,10 +56,20 @@ class StoredSource(AbstractSource):
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:  # noqa: ARG002
         return len(self.averaged)
 
-    def fit(self, features: Sequence[Feature]) -> ModelFit:
-        return self.reports[tuple(feature.key for feature in features)]
+    @property
+    def effects(self) -> tuple[BoundEffect, ...]:
+        return self.stored_effects
 
-    def fit_many(self, features: Sequence[Feature], models: Sequence[IntArray]) -> list[ModelFit]:  # noqa: ARG002
+    def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
+        numbers = np.flatnonzero(effects).tolist()
+        return self.reports[(*(feature.key for feature in features), *numbers)]
+
+    def fit_many(
+        self,
+        features: Sequence[Feature],  # noqa: ARG002
+        models: Sequence[IntArray],
+        effects: Masks,  # noqa: ARG002
+    ) -> list[ModelFit]:
         return self.averaged[: len(models)]
 
     def mean_shifts(

@@ -26,3 +26,10 @@ class ModelPrior(ABC):
     def size_log_prior(self, sizes: IntArray) -> FloatArray:
         """Return :math:`v(k)` for each size; zero unless the prior says otherwise."""
         return np.zeros(sizes.size)
+
+    def latent_log_prior(self, n_hyperparameters: int) -> float:  # noqa: ARG002
+        r"""Log prior factor of a latent effect with :math:`v` hyperparameters.
+
+        Zero unless the prior says otherwise; :math:`v \log b` in the paper (Sec. 2.4).
+        """
+        return 0.0

@@ -40,6 +40,10 @@ class Complexity(ModelPrior):
     def feature_log_prior(self, feature: Feature) -> float:
         return -self.penalty * feature.complexity
 
+    def latent_log_prior(self, n_hyperparameters: int) -> float:
+        r"""A hyperparameter costs as much as a unit of complexity: :math:`b = a`."""
+        return -self.penalty * n_hyperparameters
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,10 @@ class ScriptWeights(ModelPrior):
 
     def feature_log_prior(self, feature: Feature) -> float:
         return -self.rate * (1 + _count_signs(feature))
+
+    def latent_log_prior(self, n_hyperparameters: int) -> float:  # noqa: ARG002
+        """A latent effect costs its plus sign."""
+        return -self.rate
 
 
 def _count_leaves(feature: Feature) -> int:

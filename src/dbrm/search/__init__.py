@@ -2,7 +2,15 @@
 
 from dbrm.search.enumeration import enumerate_population
 from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
-from dbrm.search.ledger import Ledger, ModelTable, model_keys, split_key, unique_rows
+from dbrm.search.ledger import (
+    Ledger,
+    ModelTable,
+    effect_keys,
+    effects_of,
+    model_keys,
+    split_key,
+    unique_rows,
+)
 from dbrm.search.mjmcmc import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
 from dbrm.search.walker import Walker
 
@@ -18,6 +26,8 @@ __all__ = [
     "PriorTerms",
     "Walk",
     "Walker",
+    "effect_keys",
+    "effects_of",
     "enumerate_population",
     "log_sum_exp",
     "model_keys",

@@ -6,10 +6,12 @@ import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import forbid_orphans, inclusion_of_all, prior_of_all
-from dbrm._typing import FloatArray
+from dbrm._typing import FloatArray, StatusArray
 from dbrm.search.exploration import Exploration, Population, PriorTerms, Report, log_sum_exp
 
 __all__ = ["enumerate_population"]
+
+_CHUNK = 64
 
 
 def enumerate_population(
@@ -35,10 +37,13 @@ def enumerate_population(
     report
         Told how many of how many models are done, where that takes time.
     """
-    log_evidence, statuses = population.log_evidence_of_all(terms.max_size, report)
-    log_prior = prior_of_all(terms.feature, terms.size)
+    log_prior = prior_of_all(terms.feature, terms.size, terms.latent)
     if terms.needed.size:
         forbid_orphans(log_prior, terms.parents, terms.needed)
+    if terms.n_latent:
+        log_evidence, statuses = _evaluate_possible(population, log_prior, report)
+    else:
+        log_evidence, statuses = population.log_evidence_of_all(terms.max_size, report)
     log_posterior = log_evidence + log_prior
     log_mass, inclusion = inclusion_of_all(log_posterior, population.size)
     kept = np.flatnonzero(log_posterior >= log_posterior.max() - window)
@@ -60,6 +65,23 @@ def enumerate_population(
         status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
         last=unpack_index([_last(log_posterior, rng)], population.size)[0],
     )
+
+
+def _evaluate_possible(
+    population: Population, log_prior: FloatArray, report: Report | None
+) -> tuple[FloatArray, StatusArray]:
+    """Evaluate the masks of positive prior probability, which are slow, and no others."""
+    values = np.full(log_prior.size, -np.inf)
+    statuses = np.zeros(log_prior.size, dtype=np.uint8)
+    possible = np.flatnonzero(np.isfinite(log_prior))
+    for start in range(0, possible.size, _CHUNK):
+        chunk = possible[start : start + _CHUNK]
+        values[chunk], statuses[chunk] = population.log_evidence(
+            unpack_index(chunk, population.size)
+        )
+        if report is not None:
+            report(min(start + _CHUNK, possible.size), possible.size)
+    return values, statuses
 
 
 def _last(log_posterior: FloatArray, rng: np.random.Generator | None) -> int:

@@ -46,6 +46,8 @@ class PriorTerms:
 
     .. math:: \log p(m) = \sum_j m_j w_j + v_{|m|}, \qquad v_k = -\infty \text{ for } k > Q .
 
+    The last components may be latent effects, which have a count of their own.
+
     Parameters
     ----------
     feature, size
@@ -54,12 +56,20 @@ class PriorTerms:
         Row ``j`` of `parents` marks the features of which at least ``needed[j]`` must be in
         the mask if feature ``j`` is; other masks have probability zero. Both are empty if
         nothing is required.
+    latent
+        A term for the number of latent effects, one more entry than there are of them.
     """
 
     feature: FloatArray
     size: FloatArray
     parents: Masks = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
     needed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    latent: FloatArray = field(default_factory=lambda: np.zeros(1))
+
+    @property
+    def n_latent(self) -> int:
+        """Number of latent effects."""
+        return int(self.latent.size) - 1
 
     @property
     def max_size(self) -> int:
@@ -70,7 +80,9 @@ class PriorTerms:
         """Log prior of each row of `masks`."""
         # Not a product: zero times a forbidden feature's minus infinity is no number.
         terms = np.where(masks, self.feature, 0.0)
-        values = np.asarray(terms.sum(axis=1) + self.size[masks.sum(axis=1)])
+        n_features = masks.shape[1] - self.n_latent
+        values = np.asarray(terms.sum(axis=1) + self.size[masks[:, :n_features].sum(axis=1)])
+        values = values + self.latent[masks[:, n_features:].sum(axis=1)]
         return np.where(self._orphans(masks).any(axis=1), -np.inf, values)
 
     def without_orphans(self, mask: Mask) -> Mask:

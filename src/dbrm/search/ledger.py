@@ -16,13 +16,24 @@ from dbrm._typing import FloatArray, Masks, StatusArray
 from dbrm.errors import InvalidSettingError
 from dbrm.search.exploration import log_sum_exp
 
-__all__ = ["Ledger", "ModelTable", "model_keys", "split_key", "unique_rows"]
+__all__ = [
+    "Ledger",
+    "ModelTable",
+    "effect_keys",
+    "effects_of",
+    "model_keys",
+    "pack_effects",
+    "split_key",
+    "unique_rows",
+]
 
 # Records up to so many wait before repeated models are looked for.
 _FEW = 10_000
 
 Keys = npt.NDArray[np.uint64]
 Members = npt.NDArray[np.int32]
+# One bit for each latent effect.
+Bits = npt.NDArray[np.uint64]
 
 
 @final
@@ -31,7 +42,7 @@ class ModelTable:
     """Models in columns: model ``i`` holds ``members[starts[i]:starts[i + 1]]``.
 
     ``keys`` has two 64-bit halves per model, ``members`` are feature numbers in
-    ascending order.
+    ascending order, bit ``k`` of ``latent`` says whether latent effect ``k`` is in the model.
     """
 
     keys: Keys
@@ -40,6 +51,7 @@ class ModelTable:
     log_evidence: FloatArray
     log_prior: FloatArray
     statuses: StatusArray
+    latent: Bits
 
     def __len__(self) -> int:
         return int(self.log_evidence.size)
@@ -74,6 +86,7 @@ class ModelTable:
             log_evidence=self.log_evidence[rows],
             log_prior=self.log_prior[rows],
             statuses=self.statuses[rows],
+            latent=self.latent[rows],
         )
 
     @classmethod
@@ -86,20 +99,28 @@ class ModelTable:
         log_evidence: FloatArray,
         log_prior: FloatArray,
         statuses: StatusArray,
+        latent_keys: Keys | None = None,
     ) -> "ModelTable":
-        """Translate masks over a population into sets of feature numbers."""
+        """Translate masks over a population into sets of feature numbers.
+
+        Components after the features are latent effects with these keys.
+        """
+        effects = masks[:, features.size :]
+        masks = masks[:, : features.size]
         order = np.argsort(features, kind="stable")
         sorted_masks = masks[:, order]
         owners, columns = np.nonzero(sorted_masks)
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(masks)))])
         members = features[order][columns].astype(np.int32)
+        latent = pack_effects(effects)
         return cls(
-            keys=model_keys(starts, members, feature_keys),
+            keys=model_keys(starts, members, feature_keys) ^ effect_keys(latent, latent_keys),
             starts=starts,
             members=members,
             log_evidence=np.asarray(log_evidence),
             log_prior=np.asarray(log_prior),
             statuses=np.asarray(statuses),
+            latent=latent,
         )
 
     @classmethod
@@ -113,6 +134,7 @@ class ModelTable:
             log_evidence=np.concatenate([table.log_evidence for table in tables]),
             log_prior=np.concatenate([table.log_prior for table in tables]),
             statuses=np.concatenate([table.statuses for table in tables]),
+            latent=np.concatenate([table.latent for table in tables]),
         )
 
 
@@ -188,6 +210,27 @@ def model_keys(starts: npt.NDArray[np.int64], members: Members, feature_keys: Ke
     filled = np.flatnonzero(np.diff(starts))
     if filled.size:
         keys[filled] = np.bitwise_xor.reduceat(feature_keys[members], starts[:-1][filled], axis=0)
+    return keys
+
+
+def pack_effects(masks: Masks) -> Bits:
+    """Bit ``k`` of each row says whether column ``k`` of the mask is set."""
+    weights = np.uint64(1) << np.arange(masks.shape[1], dtype=np.uint64)
+    return np.asarray((masks * weights).sum(axis=1, dtype=np.uint64))
+
+
+def effects_of(bits: Bits, n_latent: int) -> Masks:
+    """The inverse of `pack_effects`."""
+    shifted = bits[:, None] >> np.arange(n_latent, dtype=np.uint64)
+    return (shifted & np.uint64(1)).astype(np.bool_)
+
+
+def effect_keys(bits: Bits, latent_keys: Keys | None) -> Keys:
+    """Exclusive or of the keys of each model's latent effects."""
+    keys = np.zeros((bits.size, 2), dtype=np.uint64)
+    if latent_keys is not None:
+        for column, key in zip(effects_of(bits, len(latent_keys)).T, latent_keys, strict=True):
+            keys[column] ^= key
     return keys
 
 

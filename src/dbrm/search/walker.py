@@ -123,7 +123,15 @@ def kernels(target: source.Target) -> Any:
 def new_target(population: Population, store: Store, terms: PriorTerms) -> source.Target:
     """What a loop samples from."""
     context = population.kernel().context
-    return source.Target(context, store, terms.feature, terms.size, terms.parents, terms.needed)
+    return source.Target(
+        context,
+        store,
+        terms.feature,
+        terms.size,
+        terms.parents,
+        terms.needed,
+        terms.latent,
+    )
 
 
 def collect(

@@ -145,8 +145,10 @@ def test_prior_and_inclusion_are_those_of_brute_force(size, seed):
     feature, sizes = draw.normal(size=size), draw.normal(size=size + 1)
     masks = unpack_index(np.arange(1 << size), size)
     expected = masks @ feature + sizes[masks.sum(axis=1)]
-    np.testing.assert_allclose(prior_of_all(feature, sizes), expected, atol=1e-12)
-    np.testing.assert_allclose(prior_of_all.py_func(feature, sizes), expected, atol=1e-12)
+    np.testing.assert_allclose(prior_of_all(feature, sizes, np.zeros(1)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        prior_of_all.py_func(feature, sizes, np.zeros(1)), expected, atol=1e-12
+    )
 
     log_posterior = 300 * draw.normal(size=1 << size) - 5000.0
     log_posterior[draw.random(1 << size) < 0.2] = -np.inf
@@ -159,7 +161,7 @@ def test_prior_and_inclusion_are_those_of_brute_force(size, seed):
 
 
 def test_a_forbidden_feature_has_no_inclusion():
-    log_posterior = prior_of_all(np.array([0.0, -np.inf]), np.zeros(3))
+    log_posterior = prior_of_all(np.array([0.0, -np.inf]), np.zeros(3), np.zeros(1))
     _, inclusion = inclusion_of_all(log_posterior, 2)
     np.testing.assert_allclose(inclusion, [0.5, 0.0])
 

@@ -1,0 +1,286 @@
+r"""The mode of latent variables and coefficients together, by damped Newton steps.
+
+The linear predictor is :math:`\eta = o + B\beta + Z\delta`: a dense part with precision
+:math:`P` and a sparse one with banded precision :math:`Q`, where row :math:`i` of :math:`Z` has
+ones at ``slots[i]``. Linear constraints :math:`A'\delta = 0` make intrinsic effects proper.
+With :math:`H = Q + Z'WZ = LL'`, :math:`Y = L^{-1}Z'WB`, :math:`U = L^{-1}A` and
+:math:`C = U'U`, the coefficients have the Schur complement
+
+.. math:: S = B'WB + P - Y'Y + Y'U C^{-1} U'Y,
+
+and the integral over the latent variables has the log determinant
+:math:`\log|H| + \log|C| - \log|A'A|` (conditioning by kriging, Rue and Held 2005). All of it
+is linear in rows and latent variables.
+"""
+
+from collections import namedtuple
+
+import numba as nb
+import numpy as np
+
+from dbrm._kernels.banded import (
+    factorise,
+    log_determinant,
+    multiply,
+    solve_lower,
+    solve_upper,
+)
+from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, linearise
+
+__all__ = ["OK", "SINGULAR", "STUCK", "Mode", "find_mode", "posterior_parts"]
+
+OK, SINGULAR, STUCK = 0, 1, 2
+# A Schur complement with a smaller pivot, relative to its diagonal before elimination, counts
+# as singular: the columns depend on each other.
+_SMALLEST_PIVOT = 1e-9
+_HALVINGS = 30
+
+# value: moving part of the log likelihood; quadratic: half of delta'Q delta + beta'P beta;
+# log_determinant: of the latent part given the coefficients, constraints included;
+# schur: S; factor, dense, constraint: L, Y, U; status and the number of Newton steps.
+Mode = namedtuple(
+    "Mode", "value quadratic log_determinant schur factor dense constraint status steps"
+)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _small_factor(matrix, scale):
+    """Cholesky factor of a small dense matrix; the flag is ``False`` if it is singular."""
+    n = matrix.shape[0]
+    factor = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j:
+                if not total > _SMALLEST_PIVOT * scale[i] or not total < np.inf:
+                    return factor, False
+                factor[i, i] = np.sqrt(total)
+            else:
+                factor[i, j] = total / factor[j, j]
+    return factor, True
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _small_solve(factor, vector):
+    """Solve with a small Cholesky factor, in place."""
+    n = vector.size
+    for i in range(n):
+        for k in range(i):
+            vector[i] -= factor[i, k] * vector[k]
+        vector[i] /= factor[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            vector[i] -= factor[k, i] * vector[k]
+        vector[i] /= factor[i, i]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _predict(offset, columns, slots, delta, beta, eta):
+    for i in range(offset.size):
+        total = offset[i]
+        for c in range(beta.size):
+            total += columns[i, c] * beta[c]
+        for k in range(slots.shape[1]):
+            total += delta[slots[i, k]]
+        eta[i] = total
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _quadratic(precision, ridge, delta, beta, product):
+    multiply(precision, delta, product)
+    total = 0.0
+    for i in range(delta.size):
+        total += delta[i] * product[i]
+    for i in range(beta.size):
+        for j in range(beta.size):
+            total += beta[i] * ridge[i, j] * beta[j]
+    return 0.5 * total
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _assemble(columns, slots, score, weight, scale, hessian, work, dense, right):
+    """Add the rows: to H, to the columns of Y and the latent gradient, to B'WB and its gradient."""
+    q = columns.shape[1]
+    for i in range(score.size):
+        w = weight[i] * scale
+        s = score[i] * scale
+        for c in range(q):
+            part = w * columns[i, c]
+            right[c] += s * columns[i, c]
+            for e in range(c + 1):
+                dense[c, e] += part * columns[i, e]
+        for k in range(slots.shape[1]):
+            a = slots[i, k]
+            work[a, q] += s
+            for c in range(q):
+                work[a, c] += w * columns[i, c]
+            for m in range(k + 1):
+                b = slots[i, m]
+                if a >= b:
+                    hessian[a, a - b] += w
+                else:
+                    hessian[b, b - a] += w
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def find_mode(
+    family,
+    link,
+    shape,
+    mean,
+    total,
+    offset,
+    columns,
+    slots,
+    precision,
+    ridge,
+    constraints,
+    delta,
+    beta,
+    max_steps,
+    tolerance,
+):
+    """Maximise over `delta` and `beta`, in place, from where they stand; return a `Mode`.
+
+    The steps end when the squared Newton decrement, twice what is left to gain, is below
+    `tolerance`.
+    """
+    n, size, q, c = offset.size, delta.size, beta.size, constraints.shape[1]
+    scale = shape if family in (GAMMA, GAUSSIAN) else 1.0
+    eta, score, weight = np.empty(n), np.empty(n), np.empty(n)
+    product, new_delta, new_beta = np.empty(size), np.empty(size), np.empty(q)
+    hessian, factor = np.empty_like(precision), np.zeros_like(precision)
+    work = np.empty((size, q + 1 + c))
+    dense, schur, right = np.empty((q, q)), np.empty((q, q)), np.empty(q)
+    status = STUCK
+    half_log = 0.0
+    _predict(offset, columns, slots, delta, beta, eta)
+    value = linearise(family, link, shape, mean, total, eta, score, weight)
+    quadratic = _quadratic(precision, ridge, delta, beta, product)
+    steps = 0
+    while steps < max_steps:
+        steps += 1
+        hessian[:] = precision
+        work[:] = 0.0
+        dense[:] = ridge
+        right[:] = 0.0
+        for i in range(q):
+            for j in range(q):
+                right[i] -= ridge[i, j] * beta[j]
+        multiply(precision, delta, product)
+        for i in range(size):
+            work[i, q] = -product[i]
+            for j in range(c):
+                work[i, q + 1 + j] = constraints[i, j]
+        _assemble(columns, slots, score, weight, scale, hessian, work, dense, right)
+        gradient = work[:, q].copy()
+        if not (value > -np.inf and factorise(hessian, factor)):
+            status = SINGULAR
+            break
+        solve_lower(factor, work)
+        cross = _cross_products(work)
+        inner, sound = _small_factor(cross[q + 1 :, q + 1 :], np.zeros(c))
+        diagonal = np.empty(q)
+        step = right.copy()
+        for i in range(q):
+            diagonal[i] = dense[i, i]
+            step[i] -= cross[i, q]
+            for j in range(i + 1):
+                schur[i, j] = dense[i, j] - cross[i, j]
+                schur[j, i] = schur[i, j]
+        # Project on the constraints: what the kriging step takes out comes back here.
+        for i in range(q):
+            pulled = cross[q + 1 :, i].copy()
+            _small_solve(inner, pulled)
+            for j in range(c):
+                step[i] += pulled[j] * cross[q + 1 + j, q]
+            for e in range(q):
+                for j in range(c):
+                    schur[e, i] += cross[e, q + 1 + j] * pulled[j]
+        outer, positive = _small_factor(schur, diagonal)
+        if not (sound and positive):
+            status = SINGULAR
+            break
+        _small_solve(outer, step)
+        multiplier = np.empty(c)
+        for j in range(c):
+            multiplier[j] = cross[q + 1 + j, q]
+            for i in range(q):
+                multiplier[j] -= cross[q + 1 + j, i] * step[i]
+        _small_solve(inner, multiplier)
+        move = np.empty((size, 1))
+        for i in range(size):
+            move[i, 0] = work[i, q]
+            for e in range(q):
+                move[i, 0] -= work[i, e] * step[e]
+            for j in range(c):
+                move[i, 0] -= work[i, q + 1 + j] * multiplier[j]
+        solve_upper(factor, move)
+        half_log = 0.5 * log_determinant(factor)
+        for j in range(c):
+            half_log += np.log(inner[j, j])
+        decrement = 0.0
+        for i in range(size):
+            decrement += gradient[i] * move[i, 0]
+        for i in range(q):
+            decrement += right[i] * step[i]
+        if not decrement < np.inf:
+            status = SINGULAR
+            break
+        if decrement < tolerance:
+            status = OK
+            break
+        objective = scale * value - quadratic
+        length = 1.0
+        for _ in range(_HALVINGS):
+            for i in range(size):
+                new_delta[i] = delta[i] + length * move[i, 0]
+            for i in range(q):
+                new_beta[i] = beta[i] + length * step[i]
+            _predict(offset, columns, slots, new_delta, new_beta, eta)
+            value = linearise(family, link, shape, mean, total, eta, score, weight)
+            quadratic = _quadratic(precision, ridge, new_delta, new_beta, product)
+            if scale * value - quadratic >= objective + 1e-4 * length * decrement - 1e-11 * abs(
+                objective
+            ):
+                break
+            length *= 0.5
+        delta[:] = new_delta
+        beta[:] = new_beta
+    return Mode(
+        value,
+        quadratic,
+        2.0 * half_log,
+        schur,
+        factor,
+        np.ascontiguousarray(work[:, :q]),
+        np.ascontiguousarray(work[:, q + 1 :]),
+        status,
+        steps,
+    )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _cross_products(work):
+    """All inner products of the columns, both triangles."""
+    k = work.shape[1]
+    cross = np.zeros((k, k))
+    for i in range(work.shape[0]):
+        for a in range(k):
+            for b in range(a + 1):
+                cross[a, b] += work[i, a] * work[i, b]
+    for a in range(k):
+        for b in range(a):
+            cross[b, a] = cross[a, b]
+    return cross
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def posterior_parts(factor, dense, constraint):
+    """Return ``H^-1 Z'WB`` and ``H^-1 A`` from what `find_mode` left behind."""
+    pull, kriging = dense.copy(), constraint.copy()
+    solve_upper(factor, pull)
+    solve_upper(factor, kriging)
+    return pull, kriging

@@ -1,0 +1,142 @@
+r"""What a latent Gaussian effect :math:`\delta_k` is (paper, Sec. 2.4 and Appendix C.2).
+
+An effect has one variable for each node: each different position along a line, or each
+group. It knows its precision matrix, a band, as a function of its hyperparameters
+:math:`\psi`, and their prior. It sees neither rows nor responses.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from dbrm._typing import FloatArray, IntArray, Matrix
+from dbrm.errors import InvalidSettingError
+
+__all__ = ["Bridge", "Latent"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bridge:
+    r"""An effect at new positions, given its values at the known ones.
+
+    :math:`\delta^*_i \sim N(\sum_j w_{ij} \delta_{s_{ij}}, v_i)`.
+
+    Parameters
+    ----------
+    sources
+        Known nodes that a new one depends on, one row for each new position.
+    weights
+        Their weights; zero where fewer are needed.
+    variance
+        What stays unknown when they are known.
+    """
+
+    sources: IntArray
+    weights: Matrix
+    variance: FloatArray
+
+
+class Latent(ABC):
+    r"""A latent Gaussian effect over the different values of a column.
+
+    Subclass it as a frozen dataclass with a field ``column`` for an effect of your own;
+    `dbrm.testing.check_latent` tells whether it is right.
+
+    Attributes
+    ----------
+    hyperparameters
+        Names of the components of :math:`\psi`; their number is the paper's
+        :math:`v(\delta_k)`.
+    start
+        Where the search for the mode of :math:`\psi` begins; the first component, by
+        convention a log precision, is also tried elsewhere.
+    bandwidth
+        Half-bandwidth of the precision matrix, the nodes in order.
+    nullity
+        0 for a proper effect. 1: adding a constant changes nothing, the effect is
+        constrained to sum to zero. 2: adding a straight line changes nothing.
+    kind
+        ``"ordered"``: nodes are numbers along a line. ``"grouped"``: nodes are groups without
+        an order, exchangeable and independent.
+    """
+
+    column: str | None
+    hyperparameters: ClassVar[tuple[str, ...]]
+    start: ClassVar[tuple[float, ...]]
+    bandwidth: ClassVar[int] = 1
+    nullity: ClassVar[int] = 0
+    kind: ClassVar[Literal["ordered", "grouped"]] = "ordered"
+
+    @abstractmethod
+    def precision(self, psi: FloatArray, positions: FloatArray) -> Matrix:
+        """The band of the precision matrix: ``band[i, d]`` is its entry (i, i - d)."""
+
+    @abstractmethod
+    def log_determinant(self, psi: FloatArray, positions: FloatArray) -> float:
+        """Log determinant of the precision; of its non-zero eigenvalues where it is singular."""
+
+    @abstractmethod
+    def log_hyperprior(self, psi: FloatArray) -> float:
+        r"""Log density :math:`\pi_k(\psi)` of the hyperparameters."""
+
+    def natural(self, psi: FloatArray) -> dict[str, float]:
+        """The hyperparameters as people read them; by default as they are."""
+        return dict(zip(self.hyperparameters, psi.tolist(), strict=True))
+
+    def bridge(self, psi: FloatArray, positions: FloatArray, new: FloatArray) -> Bridge:
+        """Describe the effect at sorted new positions that are not among the known ones.
+
+        By default from the precision matrix over known and new positions together, which is
+        right for processes that do not change when positions are added.
+        """
+        union = np.concatenate([positions, new])
+        order = np.argsort(union, kind="stable")
+        band = self.precision(psi, union[order])
+        diagonals = [band[d:, d] for d in range(band.shape[1])]
+        lower = scipy.sparse.diags(diagonals, [-d for d in range(band.shape[1])], format="csc")
+        full = lower + scipy.sparse.tril(lower, -1).T
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
+        known, unknown = place[: positions.size], place[positions.size :]
+        rows = full[unknown].tocsc()
+        inner, cross = rows[:, unknown].tocsc(), rows[:, known]
+        touched = np.unique(cross.nonzero()[1])
+        inverse = scipy.sparse.linalg.splu(inner).solve(np.eye(new.size))
+        weights = -inverse @ cross[:, touched].toarray()
+        wanted = np.argsort(-np.abs(weights), axis=1)[:, : max(2 * self.bandwidth, 1)]
+        return Bridge(
+            touched[wanted].astype(np.int64),
+            np.take_along_axis(weights, wanted, axis=1),
+            np.diag(inverse).copy(),
+        )
+
+    @property
+    def name(self) -> str:
+        """How tables call the effect: ``RW1(pos)``."""
+        return f"{type(self).__name__}({self.column or ''})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The effect as JSON types, for files."""
+        content: dict[str, Any] = {"kind": type(self).__name__}
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if hasattr(value, "log_density"):
+                value = {"prior": type(value).__name__} | {
+                    part.name: getattr(value, part.name) for part in fields(value)
+                }
+            content[item.name] = value
+        return content
+
+
+def check_column(owner: str, column: object) -> None:
+    """An effect is built over a named column."""
+    if not isinstance(column, str) or not column:
+        msg = (
+            f"{owner} needs the name of the column that holds its positions or groups, "
+            f"as in {owner}('time'); got {column!r}."
+        )
+        raise InvalidSettingError(msg)

@@ -1,0 +1,34 @@
+"""Columns of a model beside latent effects: standardised, and independent of each other."""
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, Matrix
+
+__all__ = ["independent", "standardise"]
+
+_TOLERANCE = 1e-9
+
+
+def standardise(columns: Matrix, total: Column) -> tuple[Matrix, FloatArray, FloatArray]:
+    """Centre and scale over the rows that count; return also the centres and the scales."""
+    weights = total / total.sum()
+    location = weights @ columns
+    centred = columns - location
+    largest = np.max(np.abs(centred), axis=0, initial=0.0)
+    largest = np.where(largest > 0.0, largest, 1.0)
+    scale = largest * np.sqrt(weights @ (centred / largest) ** 2)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    return np.ascontiguousarray(centred / scale), location, scale
+
+
+def independent(columns: Matrix) -> Matrix:
+    """The columns in order, without those that depend on the intercept and others before them."""
+    basis = np.full((len(columns), 1), len(columns) ** -0.5)
+    kept = []
+    for j, column in enumerate(columns.T):
+        rest = column - basis @ (basis.T @ column)
+        rest -= basis @ (basis.T @ rest)
+        if rest @ rest > _TOLERANCE * max(float(column @ column), np.finfo(float).tiny):
+            kept.append(j)
+            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+    return columns[:, kept]

@@ -1,0 +1,29 @@
+"""Latent Gaussian effects to offer to `dbrm.fit`: ``latent=[dbrm.latent.AR1("time")]``."""
+
+from dbrm.evidence.latent import (
+    AR1,
+    IID,
+    OU,
+    RW1,
+    RW2,
+    Bridge,
+    ExponentialDeviation,
+    Latent,
+    LogGamma,
+    NormalPrior,
+    RandomIntercept,
+)
+
+__all__ = [
+    "AR1",
+    "IID",
+    "OU",
+    "RW1",
+    "RW2",
+    "Bridge",
+    "ExponentialDeviation",
+    "Latent",
+    "LogGamma",
+    "NormalPrior",
+    "RandomIntercept",
+]

@@ -1,0 +1,114 @@
+"""What the averaged models say about latent effects: inclusion, hyperparameters, curves."""
+
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from scipy.special import ndtri
+
+from dbrm._typing import FloatArray
+from dbrm.errors import InvalidSettingError, UnknownNameError
+from dbrm.evidence import BoundEffect
+from dbrm.posterior.prediction import AveragedModels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LatentEffects"]
+
+
+@final
+class LatentEffects:
+    """Tables of the latent effects of one posterior.
+
+    Parameters
+    ----------
+    inclusion
+        Posterior probability of each effect.
+    """
+
+    def __init__(self, averaged: AveragedModels, inclusion: FloatArray) -> None:
+        self._averaged = averaged
+        self._inclusion = inclusion
+
+    @property
+    def _bounds(self) -> tuple[BoundEffect, ...]:
+        return self._averaged.effects
+
+    def table(self) -> "pd.DataFrame":
+        """Effects with inclusion and hyperparameters, most probable first."""
+        import pandas as pd
+
+        order = np.argsort(-self._inclusion, kind="stable")
+        return pd.DataFrame(
+            {
+                "effect": [self._bounds[k].effect.name for k in order],
+                "inclusion": self._inclusion[order],
+                "nodes": [self._bounds[k].size for k in order],
+                "hyperparameters": [self._hyperparameters(int(k)) for k in order],
+            }
+        )
+
+    def _hyperparameters(self, number: int) -> dict[str, float]:
+        """Natural hyperparameters at the posterior mean of psi, given the effect."""
+        total, mass, unit = None, 0.0, 1.0
+        for p, fit in zip(self._averaged.probability, self._averaged.fits, strict=True):
+            latent = fit.latent
+            if latent is None or number not in latent.effects:
+                continue
+            psi = latent.split_psi(self._bounds)[latent.effects.index(number)]
+            mean = latent.shares @ psi
+            total = p * mean if total is None else total + p * mean
+            mass, unit = mass + p, latent.unit
+        if total is None:
+            return {}
+        values = self._bounds[number].effect.natural(np.asarray(total / mass))
+        if "precision" in values:
+            values["precision"] /= unit**2
+        return values
+
+    def find(self, name: str) -> int:
+        """Number of an effect by its name."""
+        names = [bound.effect.name for bound in self._bounds]
+        if name not in names:
+            listed = ", ".join(names) or "none was offered"
+            msg = f"There is no latent effect {name!r}. Latent effects: {listed}."
+            raise UnknownNameError(msg)
+        return names.index(name)
+
+    def curve(self, name: str, level: float) -> "pd.DataFrame":
+        """An effect at its nodes, averaged over the models that contain it."""
+        import pandas as pd
+
+        if not 0.0 < level < 1.0:
+            msg = f"level must be strictly between 0 and 1; got level={level!r}."
+            raise InvalidSettingError(msg)
+        number = self.find(name)
+        bound = self._bounds[number]
+        mass, mean, second = 0.0, np.zeros(bound.size), np.zeros(bound.size)
+        for p, fit in zip(self._averaged.probability, self._averaged.fits, strict=True):
+            latent = fit.latent
+            if latent is None or number not in latent.effects:
+                continue
+            location, spread = latent.effect(latent.effects.index(number))
+            mass += p
+            mean += p * location
+            second += p * (spread**2 + location**2)
+        if mass == 0.0:
+            msg = (
+                f"No model that predictions average over contains {name}: its inclusion "
+                f"probability is {self._inclusion[number]:.2g}."
+            )
+            raise InvalidSettingError(msg)
+        mean, second = mean / mass, second / mass
+        spread = np.sqrt(np.maximum(second - mean**2, 0.0))
+        half = float(ndtri(0.5 + level / 2)) * spread
+        places = list(bound.levels) if bound.levels else bound.positions
+        return pd.DataFrame(
+            {
+                bound.effect.column or "row": places,
+                "mean": mean,
+                "sd": spread,
+                "lower": mean - half,
+                "upper": mean + half,
+            }
+        )
