@@ -64,7 +64,9 @@ def _formula(posterior: "Posterior") -> Finding:
         if sure
         else " No feature is in nearly all of them either."
     )
-    if best >= _HALF and len(posterior.best_model.terms) == len(posterior._source.always):
+    chosen = posterior.best_model
+    empty = len(chosen.terms) == len(posterior._source.always) and not chosen.latent
+    if best >= _HALF and empty:
         text = (
             f"The model without any feature holds {share} of the probability. Either the columns "
             "say little about the response, or there are too few rows, or the functions or the "

@@ -83,6 +83,7 @@ def render_page(posterior: "Posterior", rows: "Rows | None", title: str | None =
         sure=_sure(posterior, shaky=any(finding.level == "bad" for finding in findings)),
         features=_features(posterior),
         models=_models(posterior),
+        latent=_latent(posterior),
         pictures=draw_gallery(posterior, rows),
         numbers=numbers(posterior),
         data=data_facts(posterior),
@@ -143,6 +144,8 @@ def _programs(best: "FittedModel") -> list[tuple[str, str]]:
 def _scale(posterior: "Posterior", best: "FittedModel") -> str:
     law, response = posterior._source.law, posterior.record.response
     scaled = " Covariates are standardised." if posterior.record.settings.get("scale") else ""
+    if best.latent:
+        scaled += f" Text and programs below leave {listed(best.latent)} out."
     if law is None:
         spread = np.sqrt(best.fit.dispersion)
         return f"Around it the data scatter with standard deviation {spread:.3g}.{scaled}"
@@ -241,6 +244,22 @@ def _models(posterior: "Posterior") -> dict[str, Any]:
         )
     caption = f"The {len(rows)} most probable of {len(posterior.models):,} models kept."
     return {"rows": rows, "caption": caption}
+
+
+def _latent(posterior: "Posterior") -> list[dict[str, Any]]:
+    if not posterior._source.effects:
+        return []
+    return [
+        {
+            "name": row.effect,
+            "inclusion": float(row.inclusion),
+            "percent": f"{100 * row.inclusion:.2f}",
+            "shown": format_probability(row.inclusion),
+            "nodes": int(row.nodes),
+            "values": ", ".join(f"{key} {value:.3g}" for key, value in row.hyperparameters.items()),
+        }
+        for row in posterior.latent.itertuples()
+    ]
 
 
 def _times(ratio: float) -> str:
