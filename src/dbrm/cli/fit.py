@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dbrm.cli.errors import told_to_the_user
+from dbrm.cli.latent_text import read_latent
 from dbrm.cli.show import print_posterior
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def fit(
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Column of times or areas.")] = None,
     weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
+    latent: Annotated[
+        list[str] | None,
+        typer.Option(help="Latent effect, such as 'RW1(time)' or 'RandomIntercept(site)'."),
+    ] = None,
     link: Annotated[
         str | None, typer.Option(help="identity, logit, probit, cloglog, log or inverse.")
     ] = None,
@@ -101,6 +106,7 @@ def fit(
             y,
             **rows,
             family=family,
+            latent=read_latent(latent or [], columns),
             link=link,
             prior=prior,
             preset=preset,

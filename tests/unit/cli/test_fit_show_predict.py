@@ -112,6 +112,20 @@ def test_columns_that_belong_to_rows(folder, tmp_path):
         assert means == expected.predict(frame, **{argument: frame["t"]}).tolist()
 
 
+def test_latent_effects_are_offered(folder, tmp_path):
+    frame = pd.read_csv(folder / "data.csv").assign(t=range(50), site=list("pqrst") * 10)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run(
+        *("fit", tmp_path / "t.csv", "--response", "y", "--ignore", "id,n,b b", *EFFORT),
+        *("--algorithm", "mjmcmc", "--latent", "RW1(t)", "--latent", " RandomIntercept( site )"),
+        "--json",
+    )
+    assert result.exit_code == 0, result.output
+    models = json.loads(result.stdout)["models"]
+    named = {name for model in models for name in model["latent"]}
+    assert named <= {"RW1(t)", "RandomIntercept(site)"}
+
+
 def test_show(folder):
     result = run("show", folder / "run.dbrm")
     assert result.exit_code == 0, result.output
@@ -198,6 +212,9 @@ def test_predict_writes_a_file(folder, tmp_path):
         (["fit", "gaps.csv", "--response", "y"], 1, "missing"),
         (["fit", "data.csv", "--response", "y", "--out", "no/folder/x.dbrm"], 1, "No such file"),
         (["show", "run.dbrm", "--top", "0"], 2, "--top"),
+        (["fit", "data.csv", "--response", "y", "--latent", "RW1"], 2, "with a column; got 'RW1'"),
+        (["fit", "data.csv", "--response", "y", "--latent", "XY(a)"], 2, "must be one of AR1"),
+        (["fit", "data.csv", "--response", "y", "--latent", "AR1(zz)"], 2, "no column 'zz'"),
         (["show", "data.csv"], 1, "was not written by dbrm"),
         (["show", "nothing.dbrm"], 1, "cannot be read"),
         (["predict", "run.dbrm", "other.csv"], 1, "lacks columns of the training data"),
