@@ -26,11 +26,20 @@ def rerun_code(posterior: "Posterior") -> str:
         f"{name}={text}" for name, text in record.settings.items() if name not in _IRRELEVANT
     ]
     inside = "".join(f"    {argument},\n" for argument in arguments)
-    return f"import dbrm  # version {record.version}\n\nposterior = dbrm.fit(\n{inside})"
+    imports = f"import dbrm  # version {record.version}\n"
+    if "latent" in record.settings:
+        imports += "from dbrm.latent import *\n"
+    return f"{imports}\nposterior = dbrm.fit(\n{inside})"
 
 
 def rerun_words(posterior: "Posterior") -> str:
-    """Whether the call gives the same numbers again."""
+    """Whether the call gives the same numbers again, and what it lacks."""
+    own = " What stands in angle brackets is your own: give it again."
+    lacks = any(text.startswith(("<", "[<", "(<")) for text in posterior.record.settings.values())
+    return _repeatable(posterior) + (own if lacks else "")
+
+
+def _repeatable(posterior: "Posterior") -> str:
     record = posterior.record
     if record.algorithm == "enumerate":
         return "Nothing is random here: the same data give the same numbers."

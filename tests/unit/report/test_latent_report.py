@@ -7,6 +7,7 @@ import pytest
 import dbrm
 from dbrm.report.findings import find, headline
 from dbrm.report.page import render_page
+from dbrm.report.rerun import rerun_code
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +39,10 @@ def test_the_page_has_a_table_of_them(walk, kepler):
     assert "RW1(t &lt;s&gt;)" in page
     assert "t <s>" not in page
     assert 'id="latent"' not in render_page(kepler, None)
+
+
+def test_the_code_on_the_page_names_them(walk):
+    code = rerun_code(walk).replace("dbrm.fit(", "dict(").replace("    X,\n    y,\n", "")
+    namespace = {}
+    exec(code, namespace)
+    assert namespace["posterior"]["latent"] == [dbrm.latent.RW1("t <s>")]

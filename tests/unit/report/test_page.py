@@ -150,6 +150,7 @@ def test_a_function_without_program_text_is_no_obstacle(rng):
     text = Page(render_page(posterior, None)).text
     assert "As text, LaTeX" in text
     assert "SQL" not in text
+    assert "What stands in angle brackets is your own" in text
 
 
 def test_the_code_on_the_page_repeats_the_run(kepler, planets, page):
