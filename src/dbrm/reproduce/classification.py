@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN", "STRATEGIES", "Classification"]
 
+# The paper's Q; in the scripts only the size of a population limits a model.
+MOST_FEATURES = 20
 # Features with a higher inclusion probability are reported (paper, Sec. 4.1).
 REPORTED = 0.1
 
@@ -120,14 +122,21 @@ class Classification(AbstractStudy):
         if method == "DBRM_BEST":
             chosen = dict(BEST[self.example])
         elif method == "LBRM":
-            width = {"population_size": _n_covariates(self.example), "max_depth": 0}
-            return {**width, **example.linear, "preset": key["preset"]}
+            chosen = {"population_size": _n_covariates(self.example), **example.linear}
+            if key["preset"] == "paper_text":
+                chosen["max_model_size"] = MOST_FEATURES
+            return {**chosen, "preset": key["preset"]}
         else:
             _, letter, *rest = method.split("_")
-            effort = example.parallel if rest == ["PAR"] else example.single
+            many = rest == ["PAR"]
+            effort = example.parallel if many else example.single
             chosen = {**example.limits, **effort, "algorithm": ALGORITHMS[letter]}
+            if letter == "R":
+                chosen["n_final"] = example.reversible_steps[many]
+            if key["preset"] == "paper_text":
+                chosen["max_model_size"] = MOST_FEATURES
             chosen |= {"preset": key["preset"], "n_chains": int(key["chains"])}
-            if rest and rest != ["PAR"]:
+            if rest and not many:
                 chosen["projection"] = int(rest[0])
         if key["populations"]:
             chosen["n_populations"] = int(key["populations"])

@@ -28,6 +28,8 @@ class ClassificationExample:
         Population size and limits on features.
     single, parallel
         Effort of one chain, where there is one and where there are many.
+    reversible_steps
+        Steps of the reversible sampler after the evolution of one chain, in these two cases.
     linear
         How the linear model (LBRM) is explored.
     """
@@ -37,6 +39,7 @@ class ClassificationExample:
     single: Mapping[str, Any]
     parallel: Mapping[str, Any]
     linear: Mapping[str, Any]
+    reversible_steps: tuple[int, int]
     scaled: bool = False
     chains: int = 32
 
@@ -50,22 +53,25 @@ EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
             single={"n_populations": 10, "n_iter": 100},
             parallel={"n_populations": 5, "n_iter": 100},
             linear={"algorithm": "enumerate"},
+            reversible_steps=(200, 20),
         ),
         # Scripts: every 100 until 1,000; 7,000 different models.
         "breast-cancer": ClassificationExample(
             loader="load_breast_cancer",
             limits={"population_size": 20, "max_complexity": 6},
-            single={"n_populations": 12, "n_iter": 200},
-            parallel={"n_populations": 10, "n_iter": 100},
+            single={"n_populations": 10, "n_iter": 200},
+            parallel={"n_populations": 5, "n_iter": 100},
             linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 5000},
+            reversible_steps=(200, 10),
         ),
         # Scripts: every 100 until 1,000; 20,000 evaluations.
         "spam": ClassificationExample(
             loader="load_spam",
             limits={"population_size": 100, "max_complexity": 60, "max_depth": 60},
-            single={"n_populations": 10, "n_iter": 100},
-            parallel={"n_populations": 5, "n_iter": 50},
-            linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 2000},
+            single={"n_populations": 6, "n_init": 200, "n_iter": 80},
+            parallel={"n_populations": 4, "n_init": 100, "n_iter": 40},
+            linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 1000},
+            reversible_steps=(5, 1),
             scaled=True,
         ),
     }
@@ -114,4 +120,7 @@ SIGMOID: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 # Scripts: s = 40, a change every 250 iterations until 15,000; 20,000 different models.
 LOGIC: Mapping[str, Any] = MappingProxyType({"transforms": [], "max_complexity": 4, "n_final": 200})
 
-EPIGENETIC: Mapping[str, Any] = MappingProxyType({"population_size": 15})
+# Scripts: 12 chains, a change every 200 iterations until 2,000; 10,000 different models.
+EPIGENETIC: Mapping[str, Any] = MappingProxyType(
+    {"population_size": 15, "n_chains": 2, "n_populations": 6, "n_iter": 200}
+)

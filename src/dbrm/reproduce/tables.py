@@ -8,6 +8,8 @@ from typing import final
 from dbrm.reproduce.classification import OWN, STRATEGIES, Classification
 from dbrm.reproduce.classification_pages import accuracy_page, complexity_page, strategy_page
 from dbrm.reproduce.competitors import COMPETITORS
+from dbrm.reproduce.epigenetic import Epigenetic
+from dbrm.reproduce.epigenetic_page import epigenetic_page
 from dbrm.reproduce.inference_pages import law_page, logic_page, sigmoid_page
 from dbrm.reproduce.laws import Law, SigmoidOnly
 from dbrm.reproduce.logic import Logic
@@ -66,5 +68,6 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         ),
         "appendix-b": Table((SigmoidOnly(),), lambda records: sigmoid_page(records["appendix-b"])),
         "example6": Table((Logic(),), lambda records: logic_page(records["example6"])),
+        "example7": Table((Epigenetic(),), lambda records: epigenetic_page(records["example7"])),
     }
 )
