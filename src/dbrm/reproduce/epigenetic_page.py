@@ -66,11 +66,12 @@ def epigenetic_page(records: Sequence[Record]) -> Page:
         notes=(
             "The evidence of R-INLA for a random walk leaves out a constant, 212 nats in favour of "
             "the walk at these positions; `paper_code` leaves it out too. Properly normalised "
-            "(`paper_text`) the walk still leads, by about five nats: the paper's conclusion stands.",
+            "(`paper_text`) the walk still leads, by about five nats: the paper's conclusion "
+            "stands.",
             "The paper describes 14 covariates differently from its data: without the distance "
             "itself, and with another level of reference.",
-            "The normal prior of the slopes has variance 1,000 under both presets, as in the script; "
-            "the text's prior with a variance of its own is not among ours.",
+            "The normal prior of the slopes has variance 1,000 under both presets, as in the "
+            "script; the text's prior with a variance of its own is not among ours.",
         ),
         compared=compared,
         axis="posterior probability",
