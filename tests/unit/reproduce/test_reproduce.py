@@ -79,3 +79,21 @@ def test_without_the_data_one_is_told_what_to_do(tmp_path, monkeypatch):
 def test_every_table_of_the_paper_is_there():
     tables = {"table1", "table2", "table3", "table4", "mass", "kepler"}
     assert tables | {"appendix-a", "appendix-b", "example6"} <= set(TABLES)
+
+
+def test_the_page_of_example_7(tmp_path):
+    """From records as runs write them: medians over runs, the paper's numbers beside ours."""
+    header = "preset,chains,populations,seed,features,latent,seconds\n"
+    lines = [
+        "paper_text,2,,0,log_total_bases=1.0000; CG=0.9900,RW1(pos)=0.9000; OU(pos)=0.1000,3.0\n",
+        "paper_text,2,,1,log_total_bases=1.0000; CG=0.9700; CHG=0.8000,"
+        "RW1(pos)=0.8000; OU(pos)=0.2000,5.0\n",
+    ]
+    (tmp_path / "example7.csv").write_text(header + "".join(lines))
+    options = ("--runs", 2, "--chains", 2, "--preset", "paper_text", "--jobs", 1)
+    result = run("example7", *options, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "example7.md").read_text()
+    assert "| CG | feature | 0.980 (0.970, 0.990) | 0.999 |" in page
+    assert "| CHG | feature | 0.400 (0.000, 0.800) | 0.952 |" in page
+    assert "| RW1(pos) | latent effect | 0.850 (0.800, 0.900) | 1.000 |" in page
