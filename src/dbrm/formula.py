@@ -62,6 +62,11 @@ class FormulaRecipe:
         columns = {name: _content(raw, name) for name in wanted}
         return self.inner.apply(columns | _compute(self.computed, X), caller=caller)
 
+    @property
+    def factors(self) -> list[tuple[str, ...]]:
+        """For each factor the columns of its levels; interactions are not among them."""
+        return self.inner.factors
+
     def offset_of(self, X: TableLike, offset: Any) -> Any:
         """The formula's own offset in new rows, plus one given beside it."""
         if self.offset is None:

@@ -102,8 +102,13 @@ def merge_repeats(table: Table, observations: Observations) -> tuple[Table, Obse
     return table.take(first), merged
 
 
-def pose(table: Table, observations: Observations, settings: Settings) -> Problem:
-    """Put data, evidence, priors and rules together."""
+def pose(
+    table: Table,
+    observations: Observations,
+    settings: Settings,
+    factors: Sequence[tuple[str, ...]] = (),
+) -> Problem:
+    """Put data, evidence, priors and rules together; `factors` are the columns of each."""
     family = find_family(settings.family)
     chosen = settings.resolved(family.name, observations.n)
     # The preset has filled in what the user left open.
@@ -169,6 +174,7 @@ def pose(table: Table, observations: Observations, settings: Settings) -> Proble
         pool=start,
         heredity=chosen.heredity,
         latent=latent,
+        groups=_groups(chosen, table, factors, always),
     )
 
 
@@ -181,6 +187,38 @@ def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
     most = len(effects) if chosen.max_latent is None else chosen.max_latent
     terms = [prior.latent_log_prior(len(bound.effect.hyperparameters)) for bound in effects]
     return LatentTerms(effects, np.array(terms, dtype=np.float64), most)
+
+
+def _groups(
+    chosen: Settings, table: Table, factors: Sequence[tuple[str, ...]], always: Sequence[Feature]
+) -> tuple[tuple[Feature, ...], ...]:
+    """Columns that models contain together, without those that every model contains."""
+    if chosen.groups is None:
+        return ()
+    given = factors if chosen.groups == "factors" else chosen.groups
+    if isinstance(given, str) or any(isinstance(group, str) for group in given):
+        msg = f"groups must be 'factors' or lists of column names; got groups={given!r}."
+        raise InvalidSettingError(msg)
+    if chosen.algorithm in ("rgmjmcmc", "pool-gibbs"):
+        msg = f"groups= is not for algorithm={chosen.algorithm!r}; choose 'gmjmcmc' or 'mjmcmc'."
+        raise InvalidSettingError(msg)
+    members = [name for group in given for name in group]
+    unknown = [name for name in members if name not in table]
+    if unknown:
+        msg = f"groups= names {unknown[0]!r}; columns are {', '.join(table.names)}."
+        raise UnknownNameError(msg)
+    if len(set(members)) < len(members):
+        msg = f"A column can be in one group only; got groups={given!r}."
+        raise InvalidSettingError(msg)
+    found = [tuple(f for name in group if (f := covariate(name)) not in always) for group in given]
+    largest = max((len(group) for group in found), default=0)
+    if largest > chosen.population_size and chosen.algorithm == "gmjmcmc":
+        msg = (
+            f"A group of {largest} columns does not fit into a population of "
+            f"{chosen.population_size}: set population_size={largest + 5} or more."
+        )
+        raise InvalidSettingError(msg)
+    return tuple(group for group in found if len(group) > 1)
 
 
 def _effort(chosen: Settings, *, exact: bool) -> Effort:

@@ -111,6 +111,11 @@ class Settings:
         ``"strong"``: a product is in a model only if all of its factors are; ``"weak"``: if at
         least one is; ``None`` (default): no such rule. The factors are the different features
         multiplied; those in `always` count as present.
+    groups
+        ``"factors"`` keeps the levels of every factor together: a model contains all of their
+        columns or none. Or lists of columns to be kept together. Products and functions of
+        single columns are free; `max_depth` = 0 leaves them out. Not for ``"rgmjmcmc"`` and
+        ``"pool-gibbs"``.
     scale, missing
         ``None`` or ``"standard"``; ``"error"`` or ``"indicator"``.
     preset
@@ -173,6 +178,7 @@ class Settings:
     costs: Mapping[str, float] | None = None
     units: Mapping[str, str] | None = None
     heredity: Literal["weak", "strong"] | None = None
+    groups: Literal["factors"] | Sequence[Sequence[str]] | None = None
     scale: Literal["standard"] | None = None
     missing: Literal["error", "indicator"] = "error"
     preset: Literal["paper_text", "paper_code"] | None = None

@@ -68,6 +68,19 @@ class Recipe:
         names = [rule.name for rule in self.columns]
         return (*names, *(name for name in self.places if name not in names))
 
+    @property
+    def factors(self) -> list[tuple[str, ...]]:
+        """For each categorical input column the columns of its levels."""
+        return [
+            tuple(
+                f"{rule.name}[{level}]"
+                for level in rule.levels[1:]
+                if f"{rule.name}[{level}]" in self.names
+            )
+            for rule in self.columns
+            if rule.kind == "categorical"
+        ]
+
     def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
         """Make a table from new data exactly as from the training data.
 

@@ -1,4 +1,4 @@
-r"""Heredity: products enter a model only beside their factors.
+r"""Heredity: products enter a model only beside their factors; groups enter it whole.
 
 The factors of a product are the different features multiplied: those of :math:`x x z` are
 :math:`x` and :math:`z`, that of :math:`x x` is :math:`x`. Under strong heredity a model with a
@@ -6,6 +6,9 @@ product contains all of its factors, under weak heredity at least one; other mod
 probability zero. Features that every model contains count as present. Factors are columns: a
 factor is there under any spelling equal to it up to an affine map. Products inside a function
 or a projection, as in ``troot(x*x*z)``, need nothing.
+
+The covariates of a group, such as the levels of a factor, need each other: a model contains
+all of them or none. What is made from them is free.
 """
 
 from collections.abc import Sequence
@@ -29,7 +32,7 @@ Numbers = npt.NDArray[np.int32]
 
 
 class Kinship:
-    """Which features of a registry need which others; nothing without heredity."""
+    """Which features of a registry need which others; nothing without heredity or groups."""
 
     def __init__(
         self,
@@ -37,11 +40,14 @@ class Kinship:
         always: Sequence[Feature],
         table: Table,
         registry: Registry,
+        groups: Sequence[Sequence[Feature]] = (),
     ) -> None:
         self._heredity = heredity
+        self._groups = {member: group for group in groups for member in group}
         self._table = table
         self._registry = registry
-        self._always = {self._number(feature) for feature in always if heredity is not None}
+        self._rules = heredity is not None or bool(self._groups)
+        self._always = {self.number(feature) for feature in always if self._rules}
 
     def missing(self, feature: Feature, present: Sequence[int]) -> list[Feature]:
         """Factors that a feature lacks among those present, simplest first."""
@@ -57,7 +63,7 @@ class Kinship:
         self, terms: PriorTerms, features: Sequence[Feature], numbers: Sequence[int] | Numbers
     ) -> PriorTerms:
         """The prior of the masks over these features, with heredity."""
-        if self._heredity is None:
+        if not self._rules:
             return terms
         position = {int(number): place for place, number in enumerate(numbers)}
         size = terms.feature.size
@@ -71,12 +77,12 @@ class Kinship:
     def allows(self, models: ModelTable) -> Mask:
         """Which models keep to heredity, their features under their simplest spelling."""
         allowed = np.ones(len(models), dtype=np.bool_)
-        if self._heredity is None:
+        if not self._rules:
             return allowed
         features = self._registry.features
-        products = [n for n in np.unique(models.members) if self._needs(features[n])[1]]
+        needy = [n for n in np.unique(models.members) if self._needs(features[n])[1]]
         owners, n_models = models.owners, len(models)
-        for number in products:
+        for number in needy:
             factors, needed = self._needs(features[number])
             has = np.bincount(owners[models.members == number], minlength=n_models) > 0
             beside = np.isin(models.members, list(factors))
@@ -96,15 +102,19 @@ class Kinship:
 
     def _needs(self, feature: Feature) -> tuple[dict[int, Feature], int]:
         """Factors by number, without those always in, and how many of them are needed."""
+        if feature in self._groups:
+            group = {self.number(member): member for member in self._groups[feature]}
+            others = {n: f for n, f in group.items() if f != feature and n not in self._always}
+            return others, len(others)
         if self._heredity is None or not isinstance(feature, Product):
             return {}, 0
-        factors = {self._number(factor): factor for factor in feature.factors}
+        factors = {self.number(factor): factor for factor in feature.factors}
         others = {n: factor for n, factor in factors.items() if n not in self._always}
         if self._heredity == "strong":
             return others, len(others)
         return others, int(len(others) == len(factors))
 
-    def _number(self, feature: Feature) -> int:
+    def number(self, feature: Feature) -> int:
         """Number of a feature's column; -1, which no population has, if it is no column."""
         known = self._registry.known(feature)
         if known is not None:

@@ -80,6 +80,8 @@ class _Builder:
         # Sub-expressions of this generation, so that no column is computed twice.
         self.cache: ColumnCache = {}
         self._n_dependent = 0
+        # Numbers of features on their way in; members of a group need each other.
+        self._coming: list[int] = []
         self.numbers: list[int] = []
         self.columns: list[Column] = []
 
@@ -111,11 +113,14 @@ class _Builder:
         """Let in the factors that a feature needs, as far as there is room beside it."""
         if self._kinship.satisfied(feature, self.numbers):
             return True
-        for factor in self._kinship.missing(feature, self.numbers):
+        self._coming.append(self._kinship.number(feature))
+        for factor in self._kinship.missing(feature, [*self.numbers, *self._coming]):
             room = len(self.numbers) + 1 < self._problem.effort.population_size
             if room and self._problem.grammar.admits(factor):
                 self.add(factor)
-        return self._kinship.satisfied(feature, self.numbers)
+        found = self._kinship.satisfied(feature, [*self.numbers, *self._coming])
+        self._coming.pop()
+        return found
 
     def admit(self, feature: Feature, column: Column, *, strict: bool = False) -> bool:
         """Let a feature with a sound column in unless it depends on those already there.
@@ -160,6 +165,7 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
         free = set(names)
         names = [table.names[j] for j in order if table.names[j] in free]
         names = [*problem.keep, *(name for name in names if name not in problem.keep)]
+        names = problem.together(names)
     builder = _Builder(problem, registry, rejections)
     for name in names:
         if builder.full:
@@ -204,7 +210,7 @@ def next_population(
     survives = rng.random(population.size) >= deletion
     kept = [registry.known(covariate(name)) for name in problem.keep]
     survives |= np.isin(population.numbers, [number for number in kept if number is not None])
-    if problem.heredity is not None:
+    if problem.has_kinship:
         terms = population.prior_terms(problem, registry)
         survives = problem.kinship(registry).surviving(terms, survives, inclusion)
     builder = _Builder(problem, registry, rejections)

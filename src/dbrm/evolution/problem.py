@@ -188,6 +188,8 @@ class Problem:
         Whether a product needs all or one of its factors beside it.
     latent
         Latent effects that are selected together with features.
+    groups
+        Covariates of which a model contains all or none.
     """
 
     table: Table
@@ -202,6 +204,7 @@ class Problem:
     pool: tuple[Feature, ...] = ()
     heredity: Heredity | None = None
     latent: LatentTerms = field(default_factory=LatentTerms)
+    groups: tuple[tuple[Feature, ...], ...] = ()
 
     @cached_property
     def covariates(self) -> list[Feature]:
@@ -245,7 +248,20 @@ class Problem:
 
     def kinship(self, registry: Registry) -> Kinship:
         """Which features of a registry need which others."""
-        return Kinship(self.heredity, self.always, self.table, registry)
+        return Kinship(self.heredity, self.always, self.table, registry, self.groups)
+
+    @property
+    def has_kinship(self) -> bool:
+        """Whether some features need others."""
+        return self.heredity is not None or bool(self.groups)
+
+    def together(self, names: list[str]) -> list[str]:
+        """The same covariates, those of a group in a row, at the place of its first one."""
+        groups = {f.covariates[0]: group for group in self.groups for f in group}
+        rows = [
+            [f.covariates[0] for f in groups[name]] if name in groups else [name] for name in names
+        ]
+        return list(dict.fromkeys(name for row in rows for name in row))
 
     def prior_terms(self, feature_terms: list[float]) -> PriorTerms:
         """Prior of the masks of a population whose features have these terms.

@@ -160,7 +160,7 @@ class Merger:
         """One posterior of all chains taken in so far."""
         problem, registry = self._problem, self._registry
         part = self._settle()
-        if problem.heredity is not None:
+        if problem.has_kinship:
             # Simpler spellings found by another chain may have other factors.
             allowed = problem.kinship(registry).allows(part.models)
             part = part.take(np.flatnonzero(allowed))
