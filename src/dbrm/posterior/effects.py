@@ -2,6 +2,7 @@
 
 Everything is computed at the rows of a table with some columns set to other values; bands
 are quantiles over draws of models and coefficients, and hold no noise of the response.
+Latent effects are held at zero.
 """
 
 from collections.abc import Iterator, Sequence

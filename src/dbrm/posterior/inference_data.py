@@ -33,6 +33,7 @@ def to_inference_data(
     rng: np.random.Generator, averaged: AveragedModels, rows: Rows, draws: int
 ) -> Any:
     """See `Posterior.to_arviz`."""
+    _refuse_latent(averaged)
     if draws < _CHAINS**2:
         msg = f"draws must be at least {_CHAINS**2}; got draws={draws!r}."
         raise InvalidSettingError(msg)
@@ -77,6 +78,7 @@ def compare_models(
     """See `Checks.loo`."""
     import pandas as pd
 
+    _refuse_latent(averaged)
     table = []
     for model in range(min(top, len(averaged.models))):
         log_density = draw_models(rng, averaged.alone(model), draws).log_density(rows)
@@ -124,6 +126,13 @@ def _wrap(groups: Groups, coords: dict[str, Any], dims: dict[str, list[str]]) ->
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups, coords=coords, dims=dims)
     return arviz.from_dict(**groups, coords=coords, dims=dims)
+
+
+def _refuse_latent(averaged: AveragedModels) -> None:
+    """Draws are of coefficients alone: beside latent effects their likelihood would be wrong."""
+    if averaged.effects:
+        msg = "Draws for ArviZ do not hold latent effects yet: fit without latent= for these."
+        raise InvalidSettingError(msg)
 
 
 def _arviz() -> Any:

@@ -89,3 +89,14 @@ def test_every_family_has_a_log_likelihood(family, rng):
     fit = posterior.best_model.fit
     assert fit.log_likelihood - 6 < found["elpd_loo"] < fit.log_likelihood
     assert np.isfinite(posterior.to_arviz(draws=16)["log_likelihood"]["y"]).all()
+
+
+def test_latent_effects_are_refused_rather_than_forgotten(rng):
+    x = pd.DataFrame({"a": rng.normal(size=40), "site": np.repeat(list("abcdefgh"), 5)})
+    y = x["a"] + np.repeat(rng.normal(size=8), 5) + 0.1 * rng.normal(size=40)
+    latent = [dbrm.latent.IID("site")]
+    posterior = dbrm.fit(x, y, latent=latent, max_depth=0, sweep=0, n_chains=1, n_populations=1)
+    with pytest.raises(InvalidSettingError, match="do not hold latent effects yet"):
+        posterior.to_arviz()
+    with pytest.raises(InvalidSettingError, match="do not hold latent effects yet"):
+        posterior.checks.loo()
