@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 
 import numpy as np
@@ -56,6 +56,7 @@ class Case:
     size: np.ndarray
     parents: np.ndarray
     needed: np.ndarray
+    latent: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     @property
     def masks(self):
@@ -64,9 +65,10 @@ class Case:
 
     @property
     def probability(self):
-        log_posterior = (
-            self.log_evidence + self.masks @ self.feature + self.size[self.masks.sum(axis=1)]
-        )
+        n_features = self.feature.size - self.latent.size + 1
+        counts = self.masks[:, :n_features].sum(axis=1), self.masks[:, n_features:].sum(axis=1)
+        log_posterior = self.log_evidence + self.masks @ self.feature
+        log_posterior = log_posterior + self.size[counts[0]] + self.latent[counts[1]]
         if self.needed.size:
             present = self.masks.astype(int) @ self.parents.T.astype(int)
             log_posterior[(self.masks & (present < self.needed)).any(axis=1)] = -np.inf
@@ -93,7 +95,9 @@ def exact_matrix(case, settings, functions, propensity=(0.2, 0.5, 0.9)):
         mask = case.masks[states[index]].copy()
         store = new_store(64, 1)
         context = TableContext(case.log_evidence)
-        target = source.Target(context, store, case.feature, case.size, case.parents, case.needed)
+        target = source.Target(
+            context, store, case.feature, case.size, case.parents, case.needed, case.latent
+        )
         trace = source.Trace(
             np.empty(1),
             np.empty(1, dtype=np.int32),
@@ -131,6 +135,19 @@ KERNELS = [
     ),
     pytest.param(Mjmcmc(**JUMP, kernels=KernelMix(0.3, 0.2, 0.2, 0.2, 0.1)), id="mixture"),
 ]
+
+
+@pytest.mark.parametrize("settings", KERNELS)
+def test_kernel_moves_latent_effects(settings, rng):
+    """One feature and two latent effects, of which a model has at most one."""
+    values = 2.0 * rng.normal(size=1 << SIZE)
+    latent = np.array([0.0, 0.3, -np.inf])
+    case = Case(values, rng.normal(size=SIZE), rng.normal(size=2), *NOBODY, latent)
+    assert (case.probability > 0).sum() == 6
+    matrix, probability = exact_matrix(case, settings, plain(source))
+    assert invariance_error(matrix, probability) < 1e-12
+    reached = np.linalg.matrix_power(matrix + np.eye(len(matrix)), len(matrix))
+    assert np.all(reached > 0)
 
 
 @pytest.mark.parametrize("settings", KERNELS)

@@ -136,6 +136,10 @@ class Posterior:
         ``hyperparameters`` are natural ones (precision, correlation, rate) at the posterior mean
         of the logarithms and logits they are estimated on, given that the effect is in the model.
         """
+        if not self._source.effects:
+            import pandas as pd
+
+            return pd.DataFrame(columns=["effect", "inclusion", "nodes", "hyperparameters"])
         return self._latent.table()
 
     def latent_effect(self, name: str, level: float = 0.95) -> "pd.DataFrame":

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from markupsafe import Markup
 
-from dbrm.data import Table
 from dbrm.posterior.rows import Rows
 from dbrm.report import row_pictures
 from dbrm.report.pictures import inline_svg
@@ -20,6 +19,8 @@ __all__ = ["draw_gallery"]
 
 # Pictures of rows show an even sample of so many at most, or the page would become too large.
 _MOST_ROWS = 1_000
+# A latent effect less probable than this has no picture.
+_WORTH_SHOWING = 0.1
 
 
 @final
@@ -87,6 +88,15 @@ def _of_models(posterior: "Posterior") -> list[_Picture]:
             plots.model_image,
         )
     )
+    if not posterior.latent.empty and posterior.latent["inclusion"][0] > _WORTH_SHOWING:
+        pictures.append(
+            _Picture(
+                "latent",
+                f"Latent effect {posterior.latent['effect'][0]}",
+                "What it adds to the linear predictor where it is in the model; 95 % band.",
+                plots.latent,
+            )
+        )
     if posterior.record.n_chains > 1:
         pictures.append(
             _Picture(
@@ -144,7 +154,7 @@ def _sample(rows: Rows) -> Rows:
         return rows
     chosen = np.linspace(0, n - 1, _MOST_ROWS).astype(np.int64)
     return Rows(
-        table=Table(rows.table.names, rows.table.values[chosen]),
+        table=rows.table.take(chosen),
         response=rows.response[chosen],
         offset=None if rows.offset is None else rows.offset[chosen],
         trials=None if rows.trials is None else rows.trials[chosen],

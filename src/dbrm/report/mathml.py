@@ -12,7 +12,7 @@ from dbrm.features import Covariate, Feature, Modification, Product, Projection,
 from dbrm.posterior import FittedModel
 from dbrm.report.latex_mathml import UnknownLatexError, latex_to_mathml, mathml_number
 
-__all__ = ["feature_mathml", "model_mathml"]
+__all__ = ["effect_mathml", "feature_mathml", "model_mathml"]
 
 _INDEXED = re.compile(r"([A-Za-z])_?([0-9]+)")
 _LINKED = re.compile(r"(\w+)\(E\[(.*)\]\)", re.DOTALL)
@@ -23,6 +23,11 @@ _TIMES = '<mo rspace="0.16em" lspace="0.16em">⋅</mo>'
 def feature_mathml(feature: Feature, digits: int = 4) -> str:
     """A whole ``math`` element for one feature, weights to so many significant digits."""
     return _math(_feature(feature, digits))
+
+
+def effect_mathml(name: str) -> str:
+    """A whole ``math`` element for the name of a latent effect."""
+    return _math(f"<mtext>{escape(name)}</mtext>")
 
 
 def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
@@ -37,6 +42,7 @@ def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
         sign = "−" if slope < 0 else "+"
         number, inside = mathml_number(abs(slope), digits), _feature(term, digits)
         parts.append(f'<mo form="infix">{sign}</mo>{number}{_TIMES}{inside}')
+    parts += [f'<mo form="infix">+</mo><mtext>{escape(name)}</mtext>' for name in model.latent]
     return [_math(part) for part in parts]
 
 

@@ -45,7 +45,11 @@ def draw_models(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
     table = posterior.models.head(count_shown(posterior.models["probability"], top))
     axes: Axes = ax if ax is not None else new_axes(0.55 + 0.33 * len(table))
     values = table["probability"].to_numpy()
-    labels = [" + ".join(names) or "(intercept only)" for names in table["features"]]
+    effects = table["latent"] if "latent" in table else [()] * len(table)
+    labels = [
+        " + ".join((*names, *others)) or "(intercept only)"
+        for names, others in zip(table["features"], effects, strict=True)
+    ]
     draw_bars(axes, labels, values, strong=np.arange(values.size) == 0)
     shown = f"{values.sum():.0%}" if values.sum() < 0.995 else "nearly all"
     which = "this model holds" if len(table) == 1 else f"these {len(table)} hold"

@@ -17,7 +17,7 @@ from dbrm.errors import ExportError
 from dbrm.report.findings import find, headline
 from dbrm.report.gallery import draw_gallery
 from dbrm.report.latex_mathml import mathml_number
-from dbrm.report.mathml import feature_mathml, model_mathml
+from dbrm.report.mathml import effect_mathml, feature_mathml, model_mathml
 from dbrm.report.rerun import data_facts, numbers, rerun_code, rerun_words
 from dbrm.report.wording import display, format_probability, format_share, listed
 
@@ -231,8 +231,11 @@ def _models(posterior: "Posterior") -> dict[str, Any]:
             {
                 "rank": rank + 1,
                 "math": [
-                    Markup(feature_mathml(merged.features[j]))
-                    for j in merged.models.features_of(rank)
+                    *(
+                        Markup(feature_mathml(merged.features[j]))
+                        for j in merged.models.features_of(rank)
+                    ),
+                    *(Markup(effect_mathml(name)) for name in getattr(row, "latent", ())),
                 ],
                 "probability": float(row.probability),
                 "shown": format_probability(row.probability),

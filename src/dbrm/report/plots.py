@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from dbrm._typing import TableLike
 from dbrm.errors import InvalidSettingError
 from dbrm.features import Feature
-from dbrm.report import effect_pictures, model_pictures, row_pictures, tree_picture
+from dbrm.report import (
+    effect_pictures,
+    latent_picture,
+    model_pictures,
+    row_pictures,
+    tree_picture,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +46,18 @@ class Plots:
     def models(self, top: int | None = None, ax: Any = None) -> "Axes":
         """Posterior probabilities of the leading models, as many as `inclusion` would show."""
         return model_pictures.draw_models(self._posterior, top, ax)
+
+    def latent(self, name: str | None = None, level: float = 0.95, ax: Any = None) -> "Axes":
+        """A latent effect along its positions or groups, with the band of what is not known.
+
+        Parameters
+        ----------
+        name
+            As in `dbrm.Posterior.latent`; by default the most probable one.
+        level
+            Posterior probability inside the band.
+        """
+        return latent_picture.draw_latent(self._posterior, name, level, ax)
 
     def model_image(
         self,

@@ -34,6 +34,18 @@ def feature_table(posterior: "Posterior", top: int) -> Table:
     return table
 
 
+def latent_table(posterior: "Posterior", top: int) -> Table:
+    """The latent effects on offer."""
+    table = _table("Latent effects")
+    table.add_column("effect", overflow="fold")
+    table.add_column("inclusion", justify="right")
+    table.add_column("hyperparameters", overflow="fold")
+    for row in posterior.latent.head(top).itertuples():
+        values = ", ".join(f"{name} {value:.3g}" for name, value in row.hyperparameters.items())
+        table.add_row(Text(row.effect), format_probability(row.inclusion), Text(values))
+    return table
+
+
 def model_table(posterior: "Posterior", top: int) -> Table:
     """The most probable models."""
     table = _table("Models")
@@ -41,7 +53,7 @@ def model_table(posterior: "Posterior", top: int) -> Table:
     table.add_column("probability", justify="right")
     table.add_column("log evidence", justify="right")
     for row in posterior.models.head(top).itertuples():
-        names = " + ".join(row.features) or "(intercept only)"
+        names = " + ".join((*row.features, *getattr(row, "latent", ()))) or "(intercept only)"
         table.add_row(Text(names), format_probability(row.probability), f"{row.log_evidence:.2f}")
     return table
 
@@ -67,6 +79,9 @@ def summarise(posterior: "Posterior", top: int) -> str:
     console.print()
     console.print(feature_table(posterior, top))
     console.print()
+    if not posterior.latent.empty:
+        console.print(latent_table(posterior, top))
+        console.print()
     console.print(model_table(posterior, min(top, 5)))
     console.print()
     for line in _notes(posterior):
