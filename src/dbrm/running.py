@@ -140,7 +140,9 @@ def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunRepor
             f"for this family; X has {n_columns}. Choose another algorithm to search instead."
         )
         raise InvalidDataError(msg)
-    effort = replace(problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS)
+    effort = replace(
+        problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS, max_merged=_MOST_MODELS
+    )
     if chosen.max_model_size is None:
         problem = replace(problem, max_model_size=len(problem.free_names))
     problem = replace(problem, effort=effort)

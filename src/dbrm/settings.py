@@ -92,7 +92,7 @@ class Settings:
     max_memory
         Megabytes for the models that are kept; the least probable go first, and their mass
         is in ``Posterior.lost_mass``. Without it a chain keeps up to 100,000 models and the
-        posterior up to a million.
+        posterior up to 200,000.
     stop
         ``"agreement"``: end the run early when the chains agree. They are compared after every
         eighth of their populations (or steps), by the rules of `Posterior.diagnostics`.

@@ -177,6 +177,8 @@ class _Driver:
             else:
                 chain.alone = False
                 self._absorb(chain, outcome)
+            # Not to be held while the next one is made.
+            del outcome
         self._look_after(lost)
 
     def _choose(self, chains: list[_Chain]) -> list[_Chain]:

@@ -165,7 +165,7 @@ class Effort:
     n_final: int = 20_000
     reservoir: int = 100
     max_models: int = 100_000
-    max_merged: int = 1_000_000
+    max_merged: int = 200_000
     window: float = 25.0
     stop: Stop = field(default_factory=Stop)
 

@@ -93,5 +93,4 @@ def _inclusion(chain: Chain) -> FloatArray:
     log_posterior = models.log_evidence + models.log_prior
     mass = np.exp(log_posterior - log_posterior.max())
     mass /= mass.sum()
-    totals = np.bincount(models.members, mass[models.owners], len(chain.registry))
-    return totals.astype(np.float64)
+    return models.add_up(mass, len(chain.registry))

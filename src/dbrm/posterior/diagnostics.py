@@ -116,9 +116,8 @@ def _inclusion(
 ) -> FloatArray:
     own = np.zeros(share.size)
     own[rows] = share[rows]
-    weights = own[merged.models.owners] / max(own.sum(), np.finfo(float).tiny)
-    members = merged.models.members
-    return np.bincount(members, weights, len(merged.features)).astype(np.float64)
+    own /= max(own.sum(), np.finfo(float).tiny)
+    return merged.models.add_up(own, len(merged.features))
 
 
 def _unexplored(merged: Merged, share: FloatArray) -> float | None:
@@ -159,9 +158,10 @@ def effective_size(chains: list[FloatArray]) -> float:
     n_chains, n = halves.shape
     if n < 4:
         return float("nan")
-    centred = halves - halves.mean(axis=1, keepdims=True)
-    padded = np.fft.rfft(centred, n=2 * n, axis=1)
-    covariance = np.fft.irfft(np.abs(padded) ** 2, axis=1)[:, :n].mean(axis=0) / n
+    covariance = np.zeros(n)
+    for half in halves:
+        padded = np.fft.rfft(half - half.mean(), n=2 * n)
+        covariance += np.fft.irfft(np.abs(padded) ** 2)[:n] / (n * n_chains)
     within = covariance[0] * n / (n - 1)
     total = within * (n - 1) / n + float(np.var(halves.mean(axis=1), ddof=1))
     if total == 0.0:

@@ -37,7 +37,7 @@ REFINE_MOST = 300
 # Rows times columns held at once while doing so.
 REFINE_CELLS = 20_000_000
 # Models up to so many wait before those found twice are looked for.
-_FEW = 200_000
+_FEW = 50_000
 
 
 @final
@@ -81,23 +81,23 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
 class Merger:
     """Takes in one chain after the other; its memory is that of the different models.
 
-    Parameters
-    ----------
-    capacity
-        Most models kept; beyond it the least probable go, and their mass is lost in the books.
+    There is room for ``problem.effort.max_merged`` of them. Beyond it the least probable go,
+    and their mass is lost in the books.
     """
 
-    def __init__(self, problem: Problem, how: Merge = "union", capacity: int = 1_000_000) -> None:
+    def __init__(self, problem: Problem, how: Merge = "union") -> None:
         if how not in ("union", "mass", "uniform"):
             msg = f"merge must be 'union', 'mass' or 'uniform'; got merge={how!r}."
             raise InvalidSettingError(msg)
         self._problem = problem
         self._how = how
-        self._capacity = min(capacity, problem.effort.max_merged)
+        self._capacity = problem.effort.max_merged
         self._registry = Registry(problem.table)
         self._parts: list[_Part] = []
         self._n_settled = 0
         self._peak = -np.inf
+        # When all places are taken, what is below the worst of them need not come in.
+        self._floor = -np.inf
         self._log_lost: list[float] = []
         self._n_chains = 0
         self._frequency: FloatArray | None = np.zeros(0)
@@ -109,7 +109,7 @@ class Merger:
         self._peak = max(self._peak, peak)
         # In a plain average a chain that lags behind counts as much as the others.
         best = peak if self._how == "uniform" else self._peak
-        inside = log_posterior >= best - self._problem.effort.window
+        inside = log_posterior >= max(best - self._problem.effort.window, self._floor)
         self._log_lost += [log_sum_exp(log_posterior[~inside]), result.log_lost]
         kept = result.models.take(np.flatnonzero(inside))
         numbers = _number(kept, result, self._problem, self._registry)
@@ -120,7 +120,7 @@ class Merger:
         self._parts.append(_Part(table, np.full(len(kept), -mass), finders))
         self._note_frequency(result, numbers)
         self._n_chains += 1
-        if sum(len(part.models) for part in self._parts) > max(2 * self._n_settled, _FEW):
+        if sum(len(part.models) for part in self._parts) > self._n_settled + _FEW:
             self._settle()
 
     def _note_frequency(self, result: ChainResult, numbers: IntArray) -> None:
@@ -135,7 +135,8 @@ class Merger:
 
     def _settle(self) -> "_Part":
         """Look for models that were found twice, and for those that no longer matter."""
-        part = _unite(self._parts, add_weights=self._how != "union")
+        parts, self._parts = self._parts, []
+        part = _unite(parts, add_weights=self._how != "union")
         log_posterior = _log_posterior(part.models)
         if self._how != "uniform":
             outside = log_posterior < self._peak - self._problem.effort.window
@@ -147,6 +148,8 @@ class Merger:
             outside = np.zeros(weighted.size, dtype=np.bool_)
             outside[last] = True
             part = self._drop(part, log_posterior, outside)
+            if self._how == "union":
+                self._floor = float(np.min(log_posterior[~outside]))
         self._parts, self._n_settled = [part], len(part.models)
         return part
 
@@ -171,16 +174,18 @@ class Merger:
         probability = np.exp(weighted - log_mass)
         order = np.lexsort((models.keys[:, 1], models.keys[:, 0], -probability))
         models, finders = models.take(order), part.finders[order]
-        used, members = np.unique(models.members, return_inverse=True)
+        used = np.flatnonzero(np.bincount(models.members, minlength=len(registry)))
+        position = np.zeros(len(registry), dtype=np.int32)
+        position[used] = np.arange(used.size)
         frequency = self._frequency
         return Merged(
             features=[registry.features[number] for number in used],
             aliases={
-                position: registry.aliases[int(number)]
-                for position, number in enumerate(used)
+                place: registry.aliases[int(number)]
+                for place, number in enumerate(used)
                 if int(number) in registry.aliases
             },
-            models=_replace(models, members=members.astype(np.int32)),
+            models=_replace(models, members=position[models.members]),
             probability=probability[order],
             log_mass=log_mass,
             log_lost=float(np.logaddexp.reduce(self._log_lost)),
@@ -204,12 +209,14 @@ class _Part:
 
 
 def _unite(parts: "list[_Part]", *, add_weights: bool) -> _Part:
-    """Every model once, in order of the keys, as it was found first."""
+    """Every model once, in order of the keys, as it was found first; the list is used up."""
     width = max(part.finders.shape[1] for part in parts)
     finders = np.concatenate(
         [np.pad(part.finders, ((0, 0), (0, width - part.finders.shape[1]))) for part in parts]
     )
     stacked = ModelTable.concatenate([part.models for part in parts])
+    log_weights = np.concatenate([part.log_weight for part in parts])
+    parts.clear()
     rows, position = unique_rows(stacked.keys)
     united = np.zeros((rows.size, width), dtype=np.uint64)
     np.bitwise_or.at(united, position, finders)
@@ -217,7 +224,7 @@ def _unite(parts: "list[_Part]", *, add_weights: bool) -> _Part:
     if add_weights:
         log_weight = np.full(rows.size, -np.inf)
         # Masses of chains may differ by thousands of nats: no common scale would do.
-        np.logaddexp.at(log_weight, position, np.concatenate([part.log_weight for part in parts]))
+        np.logaddexp.at(log_weight, position, log_weights)
     return _Part(stacked.take(rows), log_weight, united)
 
 
@@ -258,7 +265,13 @@ def _renumber(
 ) -> ModelTable:
     """The chain's models in terms of the common numbers."""
     members = numbers[models.members].astype(np.int32)
-    members = members[np.lexsort((members, models.owners))]
+    # Sorted within models: by one number that has the model first. Most are sorted already.
+    behind = np.flatnonzero(np.diff(members) < 0) + 1
+    if not np.isin(behind, models.starts).all():
+        ranked = models.owners * (int(members.max()) + 1)
+        ranked += members
+        ranked.sort()
+        members = (ranked % (int(members.max()) + 1)).astype(np.int32)
     keys = model_keys(models.starts, members, registry.keys)
     return _replace(models, keys=keys ^ effect_keys(models.latent, latent_keys), members=members)
 
@@ -267,7 +280,7 @@ def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> Mod
     """Prior of each model under the simplest spelling of its features."""
     prior = problem.model_prior
     terms = np.array([prior.feature_log_prior(feature) for feature in registry.features])
-    sums = np.bincount(models.owners, weights=terms[models.members], minlength=len(models))
+    sums = models.sum_terms(terms)
     sizes = np.arange(int(models.sizes.max(initial=0)) + 1)
     effects = effects_of(models.latent, len(problem.latent)) @ problem.latent.log_prior
     log_prior = sums + effects + prior.size_log_prior(sizes)[models.sizes]

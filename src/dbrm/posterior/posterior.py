@@ -69,9 +69,7 @@ class Posterior:
 
     @cached_property
     def _inclusion(self) -> FloatArray:
-        models = self._merged.models
-        weights = self._merged.probability[models.owners]
-        totals = np.bincount(models.members, weights=weights, minlength=len(self._merged.features))
+        totals = self._merged.models.add_up(self._merged.probability, len(self._merged.features))
         return np.minimum(totals, 1.0)
 
     @cached_property

@@ -27,6 +27,8 @@ __all__ = [
     "unique_rows",
 ]
 
+# Models worked on at a time.
+_CHUNK = 1 << 14
 # Records up to so many wait before repeated models are looked for.
 _FEW = 10_000
 
@@ -66,6 +68,25 @@ class ModelTable:
         """For every entry of `members`, the model it belongs to."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
+    def add_up(self, weights: FloatArray, n_features: int) -> FloatArray:
+        """Summed weight of the models with each feature."""
+        total = np.zeros(n_features)
+        for some in _chunks(len(self)):
+            inside = self.members[self.starts[some.start] : self.starts[some.stop]]
+            spread = np.repeat(weights[some], self.sizes[some])
+            total += np.bincount(inside, weights=spread, minlength=n_features)
+        return total
+
+    def sum_terms(self, terms: FloatArray) -> FloatArray:
+        """Sum of the terms of each model's features."""
+        sums = np.zeros(len(self))
+        for some in _chunks(len(self)):
+            inside = self.members[self.starts[some.start] : self.starts[some.stop]]
+            owners = np.repeat(np.arange(some.stop - some.start), self.sizes[some])
+            count = some.stop - some.start
+            sums[some] = np.bincount(owners, weights=terms[inside], minlength=count)
+        return sums
+
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The columns by name."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -78,11 +99,16 @@ class ModelTable:
         """Return the chosen models, in the chosen order."""
         sizes = self.sizes[rows]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], sizes)
+        members = np.empty(int(starts[-1]), dtype=self.members.dtype)
+        for some in _chunks(rows.size):
+            inside = slice(starts[some.start], starts[some.stop])
+            # Where each entry was: its place within its model, after the model's old start.
+            shift = np.repeat(self.starts[:-1][rows[some]] - starts[some], sizes[some])
+            members[inside] = self.members[shift + np.arange(inside.start, inside.stop)]
         return ModelTable(
             keys=self.keys[rows],
             starts=starts,
-            members=self.members[np.repeat(self.starts[:-1][rows], sizes) + within],
+            members=members,
             log_evidence=self.log_evidence[rows],
             log_prior=self.log_prior[rows],
             statuses=self.statuses[rows],
@@ -108,10 +134,13 @@ class ModelTable:
         effects = masks[:, features.size :]
         masks = masks[:, : features.size]
         order = np.argsort(features, kind="stable")
-        sorted_masks = masks[:, order]
-        owners, columns = np.nonzero(sorted_masks)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(masks)))])
-        members = features[order][columns].astype(np.int32)
+        names = features[order].astype(np.int32)
+        starts = np.concatenate([[0], np.cumsum(masks.sum(axis=1))])
+        parts = [
+            np.broadcast_to(names, masks[some].shape)[masks[some][:, order]]
+            for some in _chunks(len(masks))
+        ]
+        members = np.concatenate([np.zeros(0, dtype=np.int32), *parts])
         latent = pack_effects(effects)
         return cls(
             keys=model_keys(starts, members, feature_keys) ^ effect_keys(latent, latent_keys),
@@ -126,6 +155,8 @@ class ModelTable:
     @classmethod
     def concatenate(cls, tables: "list[ModelTable]") -> "ModelTable":
         """Stack tables over the same feature numbers; models may repeat."""
+        if len(tables) == 1:
+            return tables[0]
         sizes = np.concatenate([table.sizes for table in tables])
         return cls(
             keys=np.concatenate([table.keys for table in tables]),
@@ -186,6 +217,7 @@ class Ledger:
     def models(self) -> ModelTable:
         """All models once each, in order of their keys."""
         table = ModelTable.concatenate(self._pending)
+        self._pending = []
         table = table.take(unique_rows(table.keys)[0])
         if len(table) > self._max_models:
             log_posterior = table.log_evidence + table.log_prior
@@ -207,9 +239,12 @@ def split_key(key: int) -> tuple[int, int]:
 def model_keys(starts: npt.NDArray[np.int64], members: Members, feature_keys: Keys) -> Keys:
     """Exclusive or of the feature keys of each model; the empty model has key zero."""
     keys = np.zeros((starts.size - 1, 2), dtype=np.uint64)
-    filled = np.flatnonzero(np.diff(starts))
-    if filled.size:
-        keys[filled] = np.bitwise_xor.reduceat(feature_keys[members], starts[:-1][filled], axis=0)
+    for some in _chunks(starts.size - 1):
+        first, last = starts[some.start], starts[some.stop]
+        filled = some.start + np.flatnonzero(np.diff(starts[some.start : some.stop + 1]))
+        if filled.size:
+            parts, begin = feature_keys[members[first:last]], starts[filled] - first
+            keys[filled] = np.bitwise_xor.reduceat(parts, begin, axis=0)
     return keys
 
 
@@ -232,6 +267,11 @@ def effect_keys(bits: Bits, latent_keys: Keys | None) -> Keys:
         for column, key in zip(effects_of(bits, len(latent_keys)).T, latent_keys, strict=True):
             keys[column] ^= key
     return keys
+
+
+def _chunks(count: int) -> list[slice]:
+    """Rows in pieces: what is made of them on the way takes several times their memory."""
+    return [slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
 
 
 def unique_rows(keys: Keys) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -7,6 +7,7 @@ is a few arrays. What the models are worth is the business of the population it 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dbrm._kernels import mjmcmc as source
 from dbrm._kernels.evaluation import COMPILED_CONTEXTS
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["KERNEL_NAMES", "Walker", "collect", "kernels", "new_target"]
 
+Words = npt.NDArray[np.uint64]
+
 KERNEL_NAMES = ("change", "swap", "add_delete", "multiple_try", "large_jump")
 
 _STORED = ("words", "values", "priors", "statuses")
 _PLACE = source.Position._fields
 _PER_STEP = ("log_posterior", "size", "kernel", "accepted")
 # Masks turned into numbers at a time.
-_CHUNK = 1 << 15
+_CHUNK = 1 << 14
 
 
 class Walker:
@@ -150,7 +153,7 @@ def collect(
         Trace of a walk, the steps of it that served adaptation, and those made.
     """
     count = int(store.counts[0])
-    masks = _unpack(store.words[:count], last.size)
+    words = store.words[:count]
     log_evidence, log_prior = store.values[:count], store.priors[:count]
     log_posterior = log_evidence + log_prior
     log_mass = log_sum_exp(log_posterior)
@@ -161,24 +164,26 @@ def collect(
     left_out = np.delete(log_posterior, kept)
     counts = np.bincount(store.statuses[:count], minlength=1)
     return Exploration(
-        masks=masks[kept],
+        masks=_unpack(words[kept], last.size),
         log_evidence=log_evidence[kept],
         log_prior=log_prior[kept],
         statuses=store.statuses[:count][kept],
-        inclusion=np.minimum(_add_up(share, masks), 1.0),
+        inclusion=np.minimum(_add_up(share, words, last.size), 1.0),
         log_mass=log_mass,
         log_lost=float(np.logaddexp(log_sum_exp(left_out), store.log_lost[0])),
         n_evaluated=count + int(store.counts[2]),
         status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
         last=last,
-        walk=None if walk is None else _walk(*walk, masks, kept),
+        walk=None if walk is None else _walk(*walk, words, kept, last.size),
     )
 
 
-def _walk(trace: source.Trace, adapted: int, done: int, masks: Masks, kept: IntArray) -> Walk:
-    visits = trace.visits[: len(masks)]
+def _walk(
+    trace: source.Trace, adapted: int, done: int, words: Words, kept: IntArray, size: int
+) -> Walk:
+    visits = trace.visits[: len(words)]
     return Walk(
-        frequency=_add_up(visits, masks) / max(int(visits.sum()), 1),
+        frequency=_add_up(visits, words, size) / max(int(visits.sum()), 1),
         visits=visits[kept],
         log_posterior=trace.log_posterior[adapted:done],
         size=trace.size[adapted:done],
@@ -187,11 +192,11 @@ def _walk(trace: source.Trace, adapted: int, done: int, masks: Masks, kept: IntA
     )
 
 
-def _add_up(weights: "np.typing.NDArray[Any]", masks: Masks) -> FloatArray:
-    """Summed weight of the masks with each feature."""
-    total = np.zeros(masks.shape[1])
-    for start in range(0, len(masks), _CHUNK):
-        total += weights[start : start + _CHUNK] @ masks[start : start + _CHUNK]
+def _add_up(weights: npt.NDArray[Any], words: Words, size: int) -> FloatArray:
+    """Summed weight of the models with each feature."""
+    total = np.zeros(size)
+    for start in range(0, len(words), _CHUNK):
+        total += weights[start : start + _CHUNK] @ _unpack(words[start : start + _CHUNK], size)
     return total
 
 
@@ -208,7 +213,7 @@ def _new_trace(n_steps: int, store: Store) -> source.Trace:
     )
 
 
-def _unpack(words: "np.typing.NDArray[np.uint64]", size: int) -> Masks:
+def _unpack(words: Words, size: int) -> Masks:
     """Turn packed words into boolean masks."""
     octets = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)
     return np.unpackbits(octets, axis=1, bitorder="little")[:, :size].astype(np.bool_)
