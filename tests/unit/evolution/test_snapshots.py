@@ -27,6 +27,7 @@ CASES = {
     "heredity": {"heredity": "strong"},
     "steps": {"transforms": "steps"},
     "full ledger": {"max_memory": 0.01},
+    "latent effects": {"latent": [dbrm.latent.IID("group")], "n_populations": 3},
     "logistic": {"family": "binomial", "n_populations": 3},
 }
 
@@ -34,11 +35,13 @@ CASES = {
 def problem(**options):
     draw = np.random.default_rng(8)
     columns = draw.normal(size=(N_ROWS, 4))
+    table = dict(zip("abcd", columns.T, strict=True))
+    if "latent" in options:
+        table["group"] = np.repeat(np.arange(7.0), 10)
     y = np.sin(columns[:, 0] * columns[:, 1]) + 0.4 * draw.normal(size=N_ROWS)
     y = (y > 0).astype(float) if options.get("family") == "binomial" else y
-    return dbrm.fit(
-        columns, y, **SETTINGS | options | {"n_populations": 2}
-    )._problem, SETTINGS | options
+    posterior = dbrm.fit(table, y, **SETTINGS | options | {"n_populations": 2})
+    return posterior._problem, SETTINGS | options
 
 
 def start(algorithm, options, posed):
@@ -87,12 +90,12 @@ def test_gmjmcmc(case, tmp_path):
     check("gmjmcmc", CASES[case], tmp_path)
 
 
-@pytest.mark.parametrize("case", ["plain", "heredity", "drawn projections"])
+@pytest.mark.parametrize("case", ["plain", "heredity", "drawn projections", "latent effects"])
 def test_rgmjmcmc(case, tmp_path):
     check("rgmjmcmc", CASES[case], tmp_path)
 
 
-@pytest.mark.parametrize("case", ["plain", "walks"])
+@pytest.mark.parametrize("case", ["plain", "walks", "latent effects"])
 def test_pool_gibbs(case, tmp_path):
     check("pool-gibbs", CASES[case], tmp_path)
 
