@@ -27,7 +27,11 @@ def feature_mathml(feature: Feature, digits: int = 4) -> str:
 
 def effect_mathml(name: str) -> str:
     """A whole ``math`` element for the name of a latent effect."""
-    return _math(f"<mtext>{escape(name)}</mtext>")
+    return _math(_effect(name))
+
+
+def _effect(name: str) -> str:
+    return f"<mtext>{escape(name).replace(' ', NO_BREAK)}</mtext>"
 
 
 def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
@@ -42,7 +46,7 @@ def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
         sign = "−" if slope < 0 else "+"
         number, inside = mathml_number(abs(slope), digits), _feature(term, digits)
         parts.append(f'<mo form="infix">{sign}</mo>{number}{_TIMES}{inside}')
-    parts += [f'<mo form="infix">+</mo><mtext>{escape(name)}</mtext>' for name in model.latent]
+    parts += [f'<mo form="infix">+</mo>{_effect(name)}' for name in model.latent]
     return [_math(part) for part in parts]
 
 
