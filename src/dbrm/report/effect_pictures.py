@@ -17,6 +17,7 @@ from dbrm.report.style import (
     fit_text,
     new_axes,
     tidy,
+    write_fitting,
 )
 from dbrm.report.wording import display, format_probability
 
@@ -57,7 +58,7 @@ def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: An
         }
         axes.plot(seen, np.zeros_like(seen), "|", transform=axes.get_xaxis_transform(), **style)
     name = posterior.record.response
-    tidy(axes, x=fit_text(axes, covariate), y=f"mean {name}")
+    tidy(axes, x=fit_text(axes, covariate, share=0.75), y=f"mean {name}")
     return axes
 
 
@@ -85,7 +86,7 @@ def draw_coefficients(posterior: "Posterior", top: int | None, level: float, ax:
             axes, place - 0.14, term, format_probability(share), INK if is_strong else SOFT
         )
     axes.set(ylim=(max(len(table), 1) - 0.5, -0.85), yticks=[])
-    tidy(axes, x=f"effect of one sd, {level:.0%} interval (right: inclusion)", frame=["bottom"])
+    tidy(axes, x=f"effect of one sd, {level:.0%} interval", frame=["bottom"])
     return axes
 
 
@@ -111,9 +112,7 @@ def draw_contributions(posterior: "Posterior", X: TableLike, row: int, top: int,
     axes.axvline(starts[0], color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(starts[-1], color=INK, linewidth=0.8, zorder=0)
     axes.set(ylim=(len(values) - 0.5, -0.85), yticks=[])
-    tidy(
-        axes, x=f"linear predictor, {starts[0]:.3g} (dotted) to {starts[-1]:.3g}", frame=["bottom"]
-    )
+    tidy(axes, x="linear predictor", frame=["bottom"])
     return axes
 
 
@@ -126,5 +125,5 @@ def _write_above(axes: "Axes", place: float, text: str, number: str, colour: str
     style: dict[str, Any] = {"va": "bottom", "fontsize": SMALL, "color": colour}
     style |= {"transform": axes.get_yaxis_transform(), "parse_math": False}
     style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
-    axes.text(0.0, place, fit_text(axes, display(text), size=SMALL, share=0.85), **style)
+    write_fitting(axes, 0.0, place, display(text), more=-0.55, **style)
     axes.text(1.0, place, number, ha="right", **style)

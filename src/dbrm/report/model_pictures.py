@@ -86,8 +86,8 @@ def draw_image(posterior: "Posterior", top: int, n_models: int, widths: str, ax:
     _name_rows(axes, [str(averaged.features[j]) for j in order])
     _mark_models(axes, edges)
     share = min(1.0, float(posterior.models["probability"].head(shown).sum()))
-    count = f"{shown} models hold" if shown > 1 else "1 model holds"
-    tidy(axes, x=f"rank of the model ({count} {share:.0%})", frame=[], loc="right")
+    count = f"{shown} models" if shown > 1 else "1 model"
+    tidy(axes, x=f"rank ({count}, {share:.0%})", frame=[], loc="right")
     axes.tick_params(axis="both", length=0)
     _explain_signs(axes)
     return axes
@@ -175,7 +175,7 @@ def draw_chains(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
     axes.plot(posterior._inclusion[order], rows, "|", color=INK, markersize=7, markeredgewidth=1.2)
     axes.set(xlim=(-0.03, 1.03), ylim=(order.size - 0.5, -0.5))
     _name_rows(axes, [str(posterior._merged.features[j]) for j in order])
-    label = f"inclusion probability: {n_chains} chains (dots), merged (bar)"
+    label = "inclusion probability, by chain"
     tidy(axes, x=label, frame=["bottom"], loc="right")
     axes.tick_params(axis="y", length=0)
     axes.set_title(_captured(posterior), fontsize=SMALL, color=SOFT, loc="right")
@@ -184,8 +184,8 @@ def draw_chains(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
 
 def _captured(posterior: "Posterior") -> str:
     captured = posterior.diagnostics.captured
-    text = f"mass found by each chain: {captured.min():.0%} to {captured.max():.0%}"
+    text = f"{len(captured)} chains found {captured.min():.0%} to {captured.max():.0%}"
     if np.round(captured.min(), 2) == np.round(captured.max(), 2):
-        text = f"mass found by each chain: {captured.min():.0%}"
+        text = f"{len(captured)} chains found {captured.min():.0%}"
     rhat = posterior.diagnostics.rhat
     return f"{text}; R-hat {max(rhat.values()):.2f}" if rhat else text

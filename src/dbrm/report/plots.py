@@ -83,9 +83,10 @@ class Plots:
         return model_pictures.draw_complexity(self._posterior, ax)
 
     def chains(self, top: int | None = None, ax: Any = None) -> "Axes":
-        """Inclusion probabilities by each chain alone, and after merging.
+        """Inclusion probabilities by each chain alone (dots) and after merging (bars).
 
-        Features on which the chains disagree have an orange line.
+        Above, the share of the posterior mass that each chain found. Features on which the
+        chains disagree have an orange line.
         """
         return model_pictures.draw_chains(self._posterior, top, ax)
 
@@ -94,7 +95,10 @@ class Plots:
         return tree_picture.draw_architecture(self._posterior, feature, ax)
 
     def coefficients(self, top: int | None = None, level: float = 0.95, ax: Any = None) -> "Axes":
-        """Coefficients given inclusion, for a change of one standard deviation in the feature."""
+        """Coefficients given inclusion, for a change of one standard deviation in the feature.
+
+        At the right the inclusion probability.
+        """
         return effect_pictures.draw_coefficients(self._posterior, top, level, ax)
 
     def partial_dependence(
@@ -106,7 +110,10 @@ class Plots:
         return effect_pictures.draw_dependence(self._posterior, covariate, level, ax)
 
     def contributions(self, X: TableLike, row: int = 0, top: int = 8, ax: Any = None) -> "Axes":
-        """What moves the prediction of one row of `X` away from the average row."""
+        """What moves the prediction of one row of `X` away from the average row.
+
+        On the scale of the linear predictor, from the baseline (dotted) to the row's own (line).
+        """
         return effect_pictures.draw_contributions(self._posterior, X, row, top, ax)
 
     def fitted(

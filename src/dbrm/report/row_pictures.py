@@ -6,7 +6,7 @@ import numpy as np
 import scipy.stats
 
 from dbrm._typing import Column, FloatArray
-from dbrm.report.style import BLUE, GREY, INK, LETTERS, ORANGE, PALE, new_axes, tidy
+from dbrm.report.style import BLUE, GREY, INK, LETTERS, ORANGE, PALE, fit_text, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,11 @@ def draw_fitted(posterior: "Posterior", rows: "Rows", level: float, ax: Any) -> 
     axes.vlines(shown, low, high, color=BLUE, zorder=2, **thin)
     axes.scatter(shown, mean, s=6, color=BLUE, linewidths=0, zorder=3)
     axes.set(xlim=_padded(axes, ends), ylim=_padded(axes, ends))
-    tidy(axes, x=f"observed {name}", y=f"predicted, with {level:.0%} interval")
+    tidy(
+        axes,
+        x=fit_text(axes, f"observed {name}", share=0.75),
+        y=f"predicted, with {level:.0%} interval",
+    )
     return axes
 
 

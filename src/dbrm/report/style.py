@@ -31,6 +31,7 @@ __all__ = [
     "letters",
     "new_axes",
     "tidy",
+    "write_fitting",
 ]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too.
@@ -78,6 +79,31 @@ def fit_text(axes: "Axes", text: str, *, size: float = LETTERS, share: float = 1
     return shorten(text, letters(inches, size))
 
 
+def write_fitting(
+    axes: "Axes", x: float, y: float, text: str, *, more: float, **style: Any
+) -> None:
+    """Write a text that is cut, when it is drawn, to the axes' width and so many inches `more`.
+
+    It takes no part in the layout: the axes may still shrink after it was written.
+    """
+    from matplotlib.text import Text
+
+    class FittingText(Text):
+        def draw(self, renderer: Any) -> None:
+            room = axes.bbox.width + more * axes.figure.dpi
+            self.set_text(text)
+            width = self.get_window_extent(renderer).width
+            if width > room > 0:
+                self.set_text(shorten(text, max(2, int(len(text) * room / width))))
+            super().draw(renderer)
+
+    usual: dict[str, Any] = {"va": "bottom", "transform": axes.transData, "parse_math": False}
+    label = FittingText(x, y, text, **(usual | style))
+    label.set_in_layout(False)
+    axes.add_artist(label)
+    label.set_clip_on(False)
+
+
 def count_shown(probability: Any, top: int | None) -> int:
     """How many to show: as many as asked, or those that matter."""
     return top if top is not None else int(np.clip((probability > 1e-3).sum(), 3, _MOST))
@@ -96,8 +122,7 @@ def draw_bars(axes: "Axes", labels: Sequence[str], values: FloatArray, *, strong
     axes.barh(places, values, color=colours, height=0.26)
     for place, label, value, is_strong in zip(places.tolist(), labels, values, strong, strict=True):
         style: dict[str, Any] = {"color": INK if is_strong else SOFT, "parse_math": False}
-        shown = fit_text(axes, display(label), share=1.1)
-        axes.text(0.0, place - 0.2, shown, va="bottom", fontsize=LETTERS, **style)
+        write_fitting(axes, 0.0, place - 0.2, display(label), more=0.35, fontsize=LETTERS, **style)
         number = format_probability(value)
         axes.text(1.02, place, number, va="center", fontsize=SMALL, **style)
     axes.set(xlim=(0, 1), ylim=(max(len(labels), 1) - 0.6, -0.8), yticks=[])

@@ -156,4 +156,5 @@ def _write(
         "va": "center",
         "zorder": 3,
     }
-    axes.text(x, y, text, parse_math=False, **(style | options))
+    # The layout is in inches already.
+    axes.text(x, y, text, parse_math=False, **(style | options)).set_in_layout(False)
