@@ -1,14 +1,19 @@
-r"""The skewness of a coefficient posterior, to first order: how far its mean is from its mode.
+r"""The skewness of a coefficient posterior, to first order: how far its mean is from the fit.
 
-With :math:`C` the covariance at the mode, :math:`h_i = x_i'Cx_i` and :math:`\ell_i'''` the
-third derivative of a row's log likelihood in its linear predictor,
+With :math:`C` the covariance, :math:`h_i = x_i'Cx_i`, and :math:`\ell_i'''` the third derivative
+of a row's log likelihood in its linear predictor, the posterior mean is, from the mode,
 
 .. math::
     E(\beta \mid y) - \hat\beta \approx \tfrac12\, C \sum_i \ell_i'''(\hat\eta_i)\, h_i\, x_i .
 
+From the maximum of the likelihood under Jeffreys' prior :math:`|I|^{1/2}`, whose logarithm has the
+gradient :math:`\frac12\sum_i w_i'h_ix_i`, both terms count; with a canonical link
+:math:`\ell_i''' = -w_i'`, and nothing is left. Firth's coefficients, for separated classes, are the
+mode under that prior: from them the first formula holds.
+
 Probabilities that integrate over a normal around the mode are too timid where classes are
-nearly separated: the posterior reaches further away from zero than towards it. A normal
-around the mean is right to the next order.
+separated: the posterior reaches further away from zero than towards it. A normal around the
+mean is right to the next order.
 """
 
 from collections.abc import Sequence
@@ -17,10 +22,11 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.evidence import AbstractPredictorLikelihood, ModelFit
+from dbrm.status import Status
 
 __all__ = ["mean_shifts"]
 
-# Third derivatives are second differences of the score over this step.
+# Derivatives are differences over this step.
 _STEP = 1e-3
 # No expansion holds further out than this many standard deviations.
 _FARTHEST = 2.0
@@ -32,8 +38,10 @@ def mean_shifts(
     columns: Matrix,
     models: Sequence[IntArray],
     fits: Sequence[ModelFit],
+    *,
+    jeffreys: bool,
 ) -> list[FloatArray]:
-    """Posterior mean minus mode of each model's coefficients, intercept first.
+    """Posterior mean of each model's coefficients, intercept first, minus the fitted ones.
 
     Parameters
     ----------
@@ -41,19 +49,26 @@ def mean_shifts(
         The constant and the columns of every model.
     columns, models
         The other columns, and for each model the positions of its own.
+    jeffreys
+        Whether the prior is Jeffreys'; it counts as flat otherwise.
     """
     return [
-        _shift(likelihood, np.hstack([always, columns[:, chosen]]), fit)
+        _shift(likelihood, np.hstack([always, columns[:, chosen]]), fit, jeffreys=jeffreys)
         for chosen, fit in zip(models, fits, strict=True)
     ]
 
 
-def _shift(likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit) -> FloatArray:
+def _shift(
+    likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit, *, jeffreys: bool
+) -> FloatArray:
     covariance = fit.covariance * fit.dispersion
     half = design @ covariance
     leverage = np.einsum("ni,ni->n", half, design)
     eta = design @ fit.coefficients + likelihood.offset
-    shift = 0.5 * half.T @ (_third_derivative(likelihood, eta, fit.dispersion) * leverage)
+    pull = _third_derivative(likelihood, eta, fit.dispersion)
+    if jeffreys and fit.status is not Status.SEPARATED:
+        pull = pull + _information_slope(likelihood, eta, fit.dispersion)
+    shift = 0.5 * half.T @ (pull * leverage)
     spread = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     far = float(np.max(np.abs(shift) / spread))
     if not np.isfinite(far):
@@ -64,16 +79,28 @@ def _shift(likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFi
 def _third_derivative(
     likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
 ) -> Column:
-    scores = [_score(likelihood, eta + move, dispersion) for move in (-_STEP, 0.0, _STEP)]
-    third = (scores[0] - 2.0 * scores[1] + scores[2]) / _STEP**2
-    return np.where(np.isfinite(third), third, 0.0)
+    scores = [_rows(likelihood, eta + move, dispersion)[0] for move in (-_STEP, 0.0, _STEP)]
+    return _finite((scores[0] - 2.0 * scores[1] + scores[2]) / _STEP**2)
 
 
-def _score(likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float) -> Column:
-    """Derivative of each row's log likelihood in its linear predictor."""
+def _information_slope(
+    likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
+) -> Column:
+    below, above = (_rows(likelihood, eta + move, dispersion)[1] for move in (-_STEP, _STEP))
+    return _finite((above - below) / (2.0 * _STEP))
+
+
+def _rows(
+    likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
+) -> tuple[Column, Column]:
+    """Score and expected information of each row in its linear predictor."""
     family, link = likelihood.family, likelihood.link
     scale = 1.0 if family.dispersion_in_variance else 1.0 / dispersion
     with np.errstate(all="ignore"):
-        mean = link.mean(eta)
-        pull = scale * link.slope(eta) / family.variance(mean, dispersion)
-        return np.asarray(likelihood.total * (likelihood.mean - mean) * pull)
+        mean, slope = link.mean(eta), link.slope(eta)
+        weight = likelihood.total * scale * slope / family.variance(mean, dispersion)
+        return weight * (likelihood.mean - mean), weight * slope
+
+
+def _finite(values: Column) -> Column:
+    return np.where(np.isfinite(values), values, 0.0)

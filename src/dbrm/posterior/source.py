@@ -18,6 +18,7 @@ from dbrm.evidence import (
     Family,
     FunctionEngine,
     GlmEngine,
+    Jeffreys,
     LatentEngine,
     Link,
     ModelFit,
@@ -190,7 +191,9 @@ class LiveSource(AbstractSource):
             return [np.zeros_like(fit.coefficients) for fit in fits]
         always = np.column_stack([np.ones(self.n_rows), evaluate(self.always, self.table)[0]])
         columns = evaluate(features, self.table)[0]
-        return mean_shifts(self.problem.engine.likelihood(), always, columns, models, fits)
+        engine = self.problem.engine
+        jeffreys = isinstance(engine, GlmEngine) and isinstance(engine.prior, Jeffreys)
+        return mean_shifts(engine.likelihood(), always, columns, models, fits, jeffreys=jeffreys)
 
 
 def most_latent(effects: Sequence[BoundEffect]) -> int:

@@ -6,33 +6,65 @@ import scipy.special
 
 import dbrm
 
-GRID = np.linspace(-6.0, 9.0, 1201)
+GRID = np.linspace(-4.0, 7.0, 181)
 
 
-def exact_mean(log_likelihood):
-    """Mean of intercept and slope under a flat prior."""
-    first, second = np.meshgrid(GRID, GRID, indexing="ij")
-    value = np.array([[log_likelihood(a, b) for b in GRID[::8]] for a in GRID[::8]])
-    weight = np.exp(value - value.max())
-    first, second = first[::8, ::8], second[::8, ::8]
-    return np.array([(weight * first).sum(), (weight * second).sum()]) / weight.sum()
+def exact_mean(x, log_likelihood, weight, *, jeffreys):
+    """Mean of intercept and slope under a flat prior or Jeffreys', by sums over a grid."""
+    first, second = (a.ravel() for a in np.meshgrid(GRID, GRID, indexing="ij"))
+    eta = first[:, None] + second[:, None] * x
+    value = log_likelihood(eta).sum(axis=1)
+    if jeffreys:
+        w = weight(eta)
+        determinant = w.sum(axis=1) * (w @ x**2) - (w @ x) ** 2
+        value = value + 0.5 * np.log(np.maximum(determinant, 1e-300))
+    mass = np.exp(value - value.max())
+    return np.array([mass @ first, mass @ second]) / mass.sum()
+
+
+def simulate(rng, family):
+    x = rng.normal(size=60)
+    eta = 0.3 + 1.4 * x
+    if family == "binomial":
+        y = (rng.random(60) < scipy.special.expit(eta)).astype(float)
+        likelihood = lambda e: y * e - np.logaddexp(0, e)  # noqa: E731
+        weight = lambda e: scipy.special.expit(e) * scipy.special.expit(-e)  # noqa: E731
+    else:
+        y = rng.poisson(np.exp(eta - 1.0)).astype(float)
+        likelihood, weight = (lambda e: y * e - np.exp(e)), np.exp
+    return x, y, likelihood, weight
+
+
+def centre(x, y, family, prior):
+    options = {"family": family, "prior": prior, "always": ["x1"], "algorithm": "enumerate"}
+    averaged = dbrm.fit(x[:, None], y, **options)._averaged
+    return averaged.fits[0].coefficients, averaged.centre(0)
 
 
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
-def test_the_shift_takes_the_mode_to_the_mean(family, rng):
-    x = rng.normal(size=(60, 1))
-    eta = 0.3 + 1.4 * x[:, 0]
-    if family == "binomial":
-        y = (rng.random(60) < scipy.special.expit(eta)).astype(float)
-        values = lambda e: y * e - np.logaddexp(0, e)  # noqa: E731
-    else:
-        y = rng.poisson(np.exp(eta - 1.0)).astype(float)
-        values = lambda e: y * e - np.exp(e)  # noqa: E731
-    posterior = dbrm.fit(x, y, family=family, always=["x1"], algorithm="enumerate")
-    averaged = posterior._averaged
-    mode = averaged.fits[0].coefficients
-    mean = exact_mean(lambda a, b: values(a + b * x[:, 0]).sum())
-    assert np.abs(averaged.centre(0) - mean).max() < 0.25 * np.abs(mode - mean).max()
+def test_under_a_flat_prior_the_shift_takes_the_mode_to_the_mean(family, rng):
+    x, y, likelihood, weight = simulate(rng, family)
+    mode, shifted = centre(x, y, family, "bic")
+    mean = exact_mean(x, likelihood, weight, jeffreys=False)
+    assert np.abs(shifted - mean).max() < 0.25 * np.abs(mode - mean).max()
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_under_jeffreys_prior_the_maximum_of_the_likelihood_is_the_mean_already(family, rng):
+    x, y, likelihood, weight = simulate(rng, family)
+    mode, shifted = centre(x, y, family, "jeffreys")
+    np.testing.assert_allclose(shifted, mode, atol=1e-4)
+    mean = exact_mean(x, likelihood, weight, jeffreys=True)
+    flat = exact_mean(x, likelihood, weight, jeffreys=False)
+    assert np.abs(shifted - mean).max() < 0.25 * np.abs(flat - mean).max()
+
+
+def test_from_firth_s_coefficients_the_shift_goes_to_the_mean_under_jeffreys_prior():
+    """Separated classes: the likelihood has no maximum, the posterior has a mode and a mean."""
+    x = np.concatenate([np.linspace(-2.0, -0.3, 12), np.linspace(0.1, 2.0, 12)])
+    y = (x > 0).astype(float)
+    mode, shifted = centre(x, y, "binomial", "jeffreys")
+    assert 0.0 < mode[1] < shifted[1]
 
 
 def test_a_gaussian_posterior_has_its_mean_at_the_mode(rng):
