@@ -1,6 +1,7 @@
 """`dbrm.fit`, `dbrm.log_evidence`, `dbrm.enumerate_models`: the package in one call each."""
 
 import warnings
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -11,10 +12,10 @@ from dbrm._version import __version__
 from dbrm.chains import Checkpoint
 from dbrm.data import check_vector, learn_recipe
 from dbrm.errors import DBRMWarning, InvalidDataError
-from dbrm.evidence import build_engine, resolve_prior
+from dbrm.evidence import Latent, add_latent, build_engine, log_evidence_with, resolve_prior
 from dbrm.formula import Reading, read_formula
 from dbrm.keeping import Job, read_job
-from dbrm.posing import merge_repeats, observe
+from dbrm.posing import bind_effects, merge_repeats, observe
 from dbrm.posterior import Posterior
 from dbrm.running import execute
 from dbrm.settings import Settings
@@ -183,6 +184,7 @@ def log_evidence(
     offset: Any = None,
     trials: Any = None,
     exposure: Any = None,
+    latent: Latent | Sequence[Latent] = (),
     **prior_options: Any,
 ) -> float:
     r"""Log evidence of the model with an intercept and exactly these columns.
@@ -191,6 +193,8 @@ def log_evidence(
     ----------
     family, link
         As for `fit`.
+    latent
+        Latent effects, all of them in the model; their columns are no covariates.
     prior, **prior_options
         The coefficient prior by name with its options, for example
         ``prior="jeffreys", constant="unit_information"``, or an object.
@@ -201,9 +205,10 @@ def log_evidence(
         :math:`\log p(y | M)`; ``-inf`` if the columns are linearly dependent or the prior
         is undefined for a model of this size.
     """
+    chosen = Settings(latent=latent)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DBRMWarning)
-        recipe, table = learn_recipe(X)
+        recipe, table = learn_recipe(X, places=_places(chosen))
     observations = observe(
         y,
         table.n_rows,
@@ -214,7 +219,13 @@ def log_evidence(
     )
     resolved = resolve_prior(prior, **prior_options)
     engine = build_engine(observations, resolved, family=family, link=link)
-    return -np.inf if recipe.dropped else engine.log_evidence(table.values)[0]
+    effects = bind_effects(chosen, table)
+    if effects:
+        engine = add_latent(
+            engine, observations, resolved, effects, family=family, link=link, always=None
+        )
+    every = np.ones(len(effects), dtype=np.bool_)
+    return -np.inf if recipe.dropped else log_evidence_with(engine, table.values, every)[0]
 
 
 def enumerate_models(

@@ -11,6 +11,7 @@ from dbrm._typing import Column
 from dbrm.data import Table, check_response, check_vector, check_weights, find_repeats
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import (
+    BoundEffect,
     Observations,
     add_latent,
     bind,
@@ -43,7 +44,7 @@ from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 from dbrm.settings import Settings
 from dbrm.status import Status
 
-__all__ = ["merge_repeats", "observe", "pose"]
+__all__ = ["bind_effects", "merge_repeats", "observe", "pose"]
 
 Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
 
@@ -178,12 +179,17 @@ def pose(
     )
 
 
-def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
-    """The latent effects bound to the rows, with their prior."""
-    effects = tuple(
+def bind_effects(chosen: Settings, table: Table) -> tuple[BoundEffect, ...]:
+    """The latent effects of the settings with their nodes in the rows."""
+    return tuple(
         bind(effect, None if effect.column is None else table.places[effect.column], table.n_rows)
         for effect in chosen.latent_effects
     )
+
+
+def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
+    """The latent effects bound to the rows, with their prior."""
+    effects = bind_effects(chosen, table)
     most = len(effects) if chosen.max_latent is None else chosen.max_latent
     terms = [prior.latent_log_prior(len(bound.effect.hyperparameters)) for bound in effects]
     return LatentTerms(effects, np.array(terms, dtype=np.float64), most)

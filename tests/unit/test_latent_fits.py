@@ -234,3 +234,27 @@ def test_new_rows_need_their_positions(posterior, data):
         posterior.predict(X.drop(columns="t"))
     with pytest.raises(UnknownNameError, match="no latent effect"):
         posterior.latent_effect("OU(t)")
+
+
+def test_log_evidence_of_one_model(posterior, data):
+    """The same number as in the table of all models."""
+    X, y = data
+    rows = posterior.models
+    chosen = rows[(rows["features"] == ("a",)) & (rows["latent"] == ("RW1(t)",))].iloc[0]
+    value = dbrm.log_evidence(X[["a", "t"]], y, family="poisson", latent=RW1("t"))
+    assert value == pytest.approx(chosen.log_evidence, abs=0.01)
+    plain = dbrm.log_evidence(X[["a"]], y, family="poisson")
+    assert value > plain + 10
+
+
+def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
+    """Values do not depend on what was evaluated before."""
+    X, y = simulate(5, 60)
+    effects = [RW1("t"), IID("t")]
+    options = QUICK | {"family": "poisson", "latent": effects, "random_state": 3, "n_chains": 2}
+    whole = dbrm.fit(X, y, **options)
+    dbrm.fit(X, y, checkpoint=tmp_path / "run", **options)
+    again = dbrm.resume(tmp_path / "run", latent=effects)
+    pd.testing.assert_frame_equal(whole.models, again.models)
+    new = X.head(3)
+    np.testing.assert_array_equal(whole.predict(new), again.predict(new))

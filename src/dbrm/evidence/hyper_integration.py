@@ -27,7 +27,9 @@ Evaluate = Callable[[FloatArray, Point], Point]
 
 _DIFFERENCE = 0.05
 _LONGEST_STEP = 2.0
-_NEAR = 0.25
+# The mode is near within so many standard deviations: good enough for a lattice, for an anchor;
+# split normals need it closer.
+_NEAR, _CLOSE = 0.25, 0.04
 _ITERATIONS = 25
 # Flatter directions are given this standard deviation, and a hard wall ends them.
 _WIDEST = 4.0
@@ -52,7 +54,7 @@ class Integral:
         return np.asarray(np.exp(logs - self.log_value))
 
 
-def climb(evaluate: Evaluate, start: Point) -> tuple[Point, Matrix]:
+def climb(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Point, Matrix]:
     """Come near the mode; return the point and the scaled eigenvectors of the covariance."""
     point = start
     for _ in range(_ITERATIONS):
@@ -62,7 +64,7 @@ def climb(evaluate: Evaluate, start: Point) -> tuple[Point, Matrix]:
         scales = vectors / np.sqrt(curvature)
         towards = vectors.T @ gradient
         move = vectors @ (towards / curvature)
-        if float(np.sqrt(np.sum(towards**2 / curvature))) < _NEAR:
+        if float(np.sqrt(np.sum(towards**2 / curvature))) < near:
             return point, scales
         longest = float(np.max(np.abs(move)))
         move *= min(1.0, _LONGEST_STEP / longest)
@@ -105,10 +107,9 @@ def integrate(evaluate: Evaluate, start: Point) -> Integral:
     """Integrate the posterior of the hyperparameters, beginning at a point near its mode."""
     if start.theta.size == 0 or start.value == -inf:
         return Integral(start.value, [start], np.zeros(1))
-    centre, scales = climb(evaluate, start)
     if start.theta.size > max(_STEP):
-        return _split_normals(evaluate, centre, scales)
-    return _lattice(evaluate, centre, scales)
+        return _split_normals(evaluate, *climb(evaluate, start, _CLOSE))
+    return _lattice(evaluate, *climb(evaluate, start))
 
 
 def _lattice(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:

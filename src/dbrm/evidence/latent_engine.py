@@ -164,7 +164,8 @@ class LatentEngine(AbstractEngine):
     def log_evidence_with(self, columns: Matrix, latent: Mask) -> tuple[float, Status]:
         """Of the model with exactly these columns and these effects."""
         population = self.prepare(columns)
-        return population.evaluate(np.concatenate([np.ones(columns.shape[1], np.bool_), latent]))
+        mask = np.concatenate([np.ones(columns.shape[1], np.bool_), latent])
+        return population.evaluate(mask, thorough=True)
 
     def fit(self, columns: Matrix) -> ModelFit:
         return self.fit_with(columns, np.zeros(self.n_latent, dtype=np.bool_))

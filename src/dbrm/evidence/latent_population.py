@@ -63,8 +63,11 @@ class LatentPopulation(AbstractPrepared):
         columns, _, scale = self._standard
         return self.engine.conditional(key, columns[:, chosen], scale[chosen])
 
-    def evaluate(self, mask: Mask) -> tuple[float, Status]:
-        """Log evidence and status of one mask; the uncompiled search calls this."""
+    def evaluate(self, mask: Mask, *, thorough: bool = False) -> tuple[float, Status]:
+        """Log evidence and status of one mask; the uncompiled search calls this.
+
+        A `thorough` evaluation works out hopeless models too.
+        """
         chosen, key = self._split(mask)
         if not key and not self.engine.complete:
             values, statuses = self._base.log_evidence(chosen[None])
@@ -75,7 +78,7 @@ class LatentPopulation(AbstractPrepared):
         if model.prior.table.constant[0] == -np.inf:
             return -np.inf, Status.UNDEFINED
         start, volume = self._look(model, chosen, key)
-        hopeless = start.value + volume < self.level - HOPELESS
+        hopeless = not thorough and start.value + volume < self.level - HOPELESS
         if hopeless and start.value > -np.inf:
             return start.value + volume + self.engine.constant, start.status
         return self.engine.evidence(model, start)
