@@ -51,18 +51,18 @@ def effect(rng, truth, t):
     return np.zeros(N)
 
 
-def simulate(seed):
+def simulate(seed, strength):
     rng = np.random.default_rng(seed)
     truth = TRUTHS[seed % len(TRUTHS)]
     t = np.cumsum(rng.exponential(size=N))
     x = rng.standard_normal(N)
-    mean = np.exp(1.5 + 0.4 * x + effect(rng, truth, t))
+    mean = np.exp(1.5 + 0.4 * x + strength * effect(rng, truth, t))
     return truth, pd.DataFrame({"x": x, "t": t}), rng.poisson(mean)
 
 
-def best_structure(seed):
+def best_structure(seed, strength):
     """Truth, and the structure with the highest posterior probability, sums of two included."""
-    truth, X, y = simulate(seed)
+    truth, X, y = simulate(seed, strength)
     offered = [IID("t"), AR1("t"), RW1("t"), OU("t")]
     posterior = dbrm.enumerate_models(
         X, y, family="poisson", penalty="bic", latent=offered, max_latent=2
@@ -72,12 +72,12 @@ def best_structure(seed):
     return truth, found, shares.max()
 
 
-def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+def study(count, strength):
+    """How often the truth wins, as text and a table."""
     started = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = [best_structure(seed) for seed in range(count)]
+        results = [best_structure(seed, strength) for seed in range(count)]
     seconds = perf_counter() - started
     right = sum(truth == found for truth, found, _ in results)
     rows = []
@@ -85,6 +85,16 @@ def main():
         found = Counter(best for own, best, _ in results if own == truth)
         listed = ", ".join(f"{name} {times}" for name, times in found.most_common())
         rows.append([truth, sum(found.values()), found[truth], listed])
+    table = markdown_table(["truth", "data sets", "found", "structures chosen"], rows)
+    return (
+        f"The truth has the highest probability in **{right} of {count}** data sets "
+        f"({seconds:.0f} s in all).\n\n{table}"
+    )
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    strong, weak = (study(count, strength) for strength in (1.0, 0.4))
     page = f"""# The true latent structure
 
 Poisson counts at {N} irregular positions (exponential distances) with mean
@@ -96,9 +106,13 @@ and covariate. What counts is the structure with the highest posterior probabili
 
 {machine()}
 
-The truth has the highest probability in **{right} of {count}** data sets ({seconds:.0f} s in all).
+{strong}
 
-{markdown_table(["truth", "data sets", "found", "structures chosen"], rows)}
+## Weak effects
+
+The same with all effects multiplied by 0.4.
+
+{weak}
 """
     (RESULTS / "latent_structures.md").write_text(page, encoding="utf-8")
     print(page)

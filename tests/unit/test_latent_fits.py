@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import dbrm
 from dbrm.errors import InvalidDataError, InvalidSettingError, UnknownNameError
@@ -258,3 +259,14 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
     pd.testing.assert_frame_equal(whole.models, again.models)
     new = X.head(3)
     np.testing.assert_array_equal(whole.predict(new), again.predict(new))
+
+
+def test_estimators_take_effects(data):
+    X, y = data
+    model = dbrm.DBRMRegressor(
+        family="poisson", latent=[RW1("t")], algorithm="enumerate", penalty=3.0
+    )
+    frame = X[["a", "b", "t"]]
+    fitted = clone(model).fit(frame, y)
+    assert fitted.posterior_.inclusion("RW1(t)") > 0.9
+    np.testing.assert_array_equal(fitted.predict(frame), fitted.posterior_.predict(frame))
