@@ -232,6 +232,11 @@ class _Driver:
             self._count_failure(*suspects[0])
         for chain, _ in suspects:
             chain.alone = True
+        failed = [chain.failure for chain in self.chains if chain.failure]
+        if failed and not any(chain.n_done for chain in self.chains):
+            # Workers that never did anything, such as those that lack a module, never will.
+            for chain in self.chains:
+                chain.failure = chain.failure or failed[0]
 
     def _count_failure(self, chain: _Chain, failure: str) -> None:
         chain.attempts += 1
