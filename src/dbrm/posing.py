@@ -12,6 +12,7 @@ from dbrm.data import Table, check_response, check_vector, check_weights, find_r
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import (
     BoundEffect,
+    Family,
     Observations,
     add_latent,
     bind,
@@ -51,7 +52,7 @@ Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
 # Of one model of a few features in a table, and of the work on it.
 _BYTES_PER_MODEL = 200
 # Steps per population that is not enumerated, and of the reversible samplers, by default.
-_EXACT_STEPS, _LAPLACE_STEPS, _REVERSIBLE_STEPS = 20_000, 500, 1_000
+_EXACT_STEPS, _LAPLACE_STEPS, _LATENT_STEPS, _REVERSIBLE_STEPS = 20_000, 500, 200, 1_000
 
 
 def observe(
@@ -168,7 +169,7 @@ def pose(
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=_build("filtration", Filtration, chosen.filtration),
-        effort=_effort(chosen, exact=family.name == "gaussian" and not latent.effects),
+        effort=_effort(chosen, _default_steps(family, latent)),
         max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
         always=always,
         keep=_keep(chosen, table),
@@ -227,10 +228,17 @@ def _groups(
     return tuple(group for group in found if len(group) > 1)
 
 
-def _effort(chosen: Settings, *, exact: bool) -> Effort:
+def _default_steps(family: Family, latent: LatentTerms) -> int:
+    """Steps per population: fewer, the longer an evaluation takes."""
+    if latent.effects:
+        return _LATENT_STEPS
+    return _EXACT_STEPS if family.name == "gaussian" else _LAPLACE_STEPS
+
+
+def _effort(chosen: Settings, default_steps: int) -> Effort:
     mjmcmc = _mjmcmc(chosen.mjmcmc)
     own = mjmcmc.n_steps if mjmcmc.n_steps != Mjmcmc().n_steps else None
-    n_iter = chosen.n_iter or own or (_EXACT_STEPS if exact else _LAPLACE_STEPS)
+    n_iter = chosen.n_iter or own or default_steps
     reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
     per_chain, merged = _room(chosen)
     return Effort(

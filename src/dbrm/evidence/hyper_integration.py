@@ -84,6 +84,12 @@ def climb(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Point,
 
 def _derivatives(evaluate: Evaluate, point: Point) -> tuple[FloatArray, Matrix, Point]:
     """Gradient and Hessian by differences, and the best point met on the way."""
+    # Differences of impossible points are no numbers; they are looked for below.
+    with np.errstate(invalid="ignore"):
+        return _differences(evaluate, point)
+
+
+def _differences(evaluate: Evaluate, point: Point) -> tuple[FloatArray, Matrix, Point]:
     d, h = point.theta.size, _DIFFERENCE
     gradient, hessian = np.empty(d), np.empty((d, d))
     ahead, best = np.empty(d), point

@@ -207,7 +207,7 @@ class LatentEngine(AbstractEngine):
     @cached_property
     def always_columns(self) -> tuple[Matrix, FloatArray, FloatArray]:
         """Always-in columns, standardised, with what was subtracted and divided by."""
-        return standardise(independent(self.always), self.rows.total)
+        return standardise(self.always[:, independent(self.always)], self.rows.total)
 
     def conditional(self, key: Key, columns: Matrix, scale: FloatArray) -> Conditional:
         """A model of these effects and standardised columns, besides the always-in ones."""

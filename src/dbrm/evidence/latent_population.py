@@ -16,9 +16,9 @@ import numpy as np
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, Kernel, ModelFit
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
-from dbrm.evidence.latent.columns import standardise
+from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent_anchor import Anchor, Key, combine
-from dbrm.evidence.latent_summary import summarise
+from dbrm.evidence.latent_summary import summarise, widen
 from dbrm.evidence.nested_laplace import Conditional, Point
 from dbrm.evidence.unknown_precision import integrate_precision
 from dbrm.status import Status
@@ -159,9 +159,18 @@ class LatentPopulation(AbstractPrepared):
         return value + self.engine.constant, status
 
     def fit(self, mask: Mask) -> ModelFit:
-        """Fit one model for reports and predictions."""
+        """Fit one model for reports and predictions.
+
+        Columns that depend on others before them get the coefficient zero.
+        """
         chosen, key = self._split(mask)
         engine = self.engine
+        kept = self._independent(chosen)
+        if not np.array_equal(kept, chosen):
+            reduced = self.fit(np.concatenate([kept, mask[chosen.size :]]))
+            first = 1 + engine.always_columns[0].shape[1]
+            places = np.concatenate([np.arange(first), first + np.flatnonzero(kept[chosen])])
+            return widen(reduced, places, first + int(chosen.sum()))
         model = self.model(chosen, key)
         start, _ = self._look(model, chosen, key)
         _, always_location, always_scale = engine.always_columns
@@ -175,6 +184,15 @@ class LatentPopulation(AbstractPrepared):
             unit=engine.unit,
             constant=engine.constant,
         )
+
+    def _independent(self, chosen: Mask) -> Mask:
+        """The columns in order, without those that depend on others before them."""
+        always, columns = self.engine.always_columns[0], self._standard[0]
+        together = np.hstack([always, columns[:, chosen]])
+        places = np.array(independent(together), dtype=np.int64) - always.shape[1]
+        kept = np.zeros(chosen.size, dtype=np.bool_)
+        kept[np.flatnonzero(chosen)[places[places >= 0]]] = True
+        return kept
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         pairs = [self.evaluate(mask) for mask in masks]

@@ -9,7 +9,7 @@ At one point, with the symbols of `dbrm._kernels.nested_laplace` and
 of which the last is needed inside the band only. The moments are then mixed over the points.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import final
 
@@ -24,8 +24,9 @@ from dbrm.evidence.hyper_integration import Integral
 from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.latent_anchor import Key
 from dbrm.evidence.nested_laplace import Conditional, Point
+from dbrm.status import Status
 
-__all__ = ["summarise"]
+__all__ = ["summarise", "widen"]
 
 # Points with a smaller share of the posterior are left out of the moments.
 _SMALLEST_SHARE = 1e-3
@@ -94,6 +95,31 @@ def summarise(
         degrees_of_freedom=inf,
         status=best.status,
         latent=latent if key else None,
+    )
+
+
+def widen(fit: ModelFit, places: IntArray, size: int) -> ModelFit:
+    """The fit of a model with further columns, whose coefficients are zero and certain.
+
+    `places` are those of the fitted coefficients among all of them.
+    """
+    coefficients, covariance = np.zeros(size), np.zeros((size, size))
+    coefficients[places] = fit.coefficients
+    covariance[np.ix_(places, places)] = fit.covariance
+    latent = fit.latent
+    if latent is not None:
+        rest = latent.dense_mean.size - places.size
+        wider = np.concatenate([places, size + np.arange(rest)])
+        mean, cross = np.zeros(size + rest), np.zeros((latent.mean.size, size + rest))
+        dense = np.zeros((size + rest, size + rest))
+        mean[wider], cross[:, wider] = latent.dense_mean, latent.cross
+        dense[np.ix_(wider, wider)] = latent.dense_covariance
+        shift, banded = size - places.size, latent.mean.size
+        moved = tuple(np.where(p < banded, p, p + shift) for p in latent.places)
+        latent = replace(latent, places=moved, dense_mean=mean, dense_covariance=dense, cross=cross)
+    status = Status.RANK_DEFICIENT
+    return replace(
+        fit, coefficients=coefficients, covariance=covariance, latent=latent, status=status
     )
 
 

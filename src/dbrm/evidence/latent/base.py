@@ -6,7 +6,9 @@ group. It knows its precision matrix, a band, as a function of its hyperparamete
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +18,7 @@ import scipy.sparse.linalg
 from dbrm._typing import FloatArray, IntArray, Matrix
 from dbrm.errors import InvalidSettingError
 
-__all__ = ["Bridge", "Latent"]
+__all__ = ["Bridge", "Latent", "bridge_by_precision"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,26 +95,7 @@ class Latent(ABC):
         By default from the precision matrix over known and new positions together, which is
         right for processes that do not change when positions are added.
         """
-        union = np.concatenate([positions, new])
-        order = np.argsort(union, kind="stable")
-        band = self.precision(psi, union[order])
-        diagonals = [band[d:, d] for d in range(band.shape[1])]
-        lower = scipy.sparse.diags(diagonals, [-d for d in range(band.shape[1])], format="csc")
-        full = lower + scipy.sparse.tril(lower, -1).T
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
-        known, unknown = place[: positions.size], place[positions.size :]
-        rows = full[unknown].tocsc()
-        inner, cross = rows[:, unknown].tocsc(), rows[:, known]
-        touched = np.unique(cross.nonzero()[1])
-        inverse = scipy.sparse.linalg.splu(inner).solve(np.eye(new.size))
-        weights = -inverse @ cross[:, touched].toarray()
-        wanted = np.argsort(-np.abs(weights), axis=1)[:, : max(2 * self.bandwidth, 1)]
-        return Bridge(
-            touched[wanted].astype(np.int64),
-            np.take_along_axis(weights, wanted, axis=1),
-            np.diag(inverse).copy(),
-        )
+        return bridge_by_precision(partial(self.precision, psi), positions, new)
 
     @property
     def name(self) -> str:
@@ -130,6 +113,32 @@ class Latent(ABC):
                 }
             content[item.name] = value
         return content
+
+
+def bridge_by_precision(
+    precision: Callable[[FloatArray], Matrix], positions: FloatArray, new: FloatArray
+) -> Bridge:
+    """The law at new positions given the known ones, from the precision over all of them."""
+    union = np.concatenate([positions, new])
+    order = np.argsort(union, kind="stable")
+    band = precision(union[order])
+    diagonals = [band[d:, d] for d in range(band.shape[1])]
+    lower = scipy.sparse.diags(diagonals, [-d for d in range(band.shape[1])], format="csc")
+    full = lower + scipy.sparse.tril(lower, -1).T
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    known, unknown = place[: positions.size], place[positions.size :]
+    rows = full[unknown].tocsc()
+    inner, cross = rows[:, unknown].tocsc(), rows[:, known]
+    touched = np.unique(cross.nonzero()[1])
+    inverse = scipy.sparse.linalg.splu(inner).solve(np.eye(new.size))
+    weights = -inverse @ cross[:, touched].toarray()
+    wanted = np.argsort(-np.abs(weights), axis=1)[:, : max(2 * band.shape[1] - 2, 1)]
+    return Bridge(
+        touched[wanted].astype(np.int64),
+        np.take_along_axis(weights, wanted, axis=1),
+        np.diag(inverse).copy(),
+    )
 
 
 def check_column(owner: str, column: object) -> None:

@@ -21,8 +21,8 @@ def standardise(columns: Matrix, total: Column) -> tuple[Matrix, FloatArray, Flo
     return np.ascontiguousarray(centred / scale), location, scale
 
 
-def independent(columns: Matrix) -> Matrix:
-    """The columns in order, without those that depend on the intercept and others before them."""
+def independent(columns: Matrix) -> list[int]:
+    """Columns in order, without those that depend on the intercept and others before them."""
     basis = np.full((len(columns), 1), len(columns) ** -0.5)
     kept = []
     for j, column in enumerate(columns.T):
@@ -31,4 +31,4 @@ def independent(columns: Matrix) -> Matrix:
         if rest @ rest > _TOLERANCE * max(float(column @ column), np.finfo(float).tiny):
             kept.append(j)
             basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-    return columns[:, kept]
+    return kept

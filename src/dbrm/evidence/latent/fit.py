@@ -166,11 +166,12 @@ def locate(
 def _average(bound: BoundEffect, psi: Matrix, shares: FloatArray, new: FloatArray) -> Bridge:
     """The bridge, averaged over the hyperparameters."""
     bridges = [bound.effect.bridge(point, bound.positions, new) for point in psi]
-    return Bridge(
-        bridges[0].sources,
-        np.asarray(sum(s * b.weights for s, b in zip(shares, bridges, strict=True))),
-        np.asarray(sum(s * b.variance for s, b in zip(shares, bridges, strict=True))),
-    )
+    weights = [share * bridge.weights for share, bridge in zip(shares, bridges, strict=True)]
+    variance = sum(s * b.variance for s, b in zip(shares, bridges, strict=True))
+    if all(np.array_equal(b.sources, bridges[0].sources) for b in bridges):
+        return Bridge(bridges[0].sources, np.asarray(sum(weights)), np.asarray(variance))
+    sources = np.hstack([bridge.sources for bridge in bridges])
+    return Bridge(sources, np.hstack(weights), np.asarray(variance))
 
 
 def _match_levels(bound: BoundEffect, values: npt.NDArray[Any]) -> tuple[Mask, IntArray]:

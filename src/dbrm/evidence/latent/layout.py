@@ -23,6 +23,8 @@ __all__ = ["Border", "Layout"]
 
 WIDEST = 24
 LARGEST_BORDER = 1_000
+# Relative to the diagonal: far below what the evidence feels, far above rounding.
+_RIDGE = 1e-9
 
 
 @final
@@ -165,6 +167,15 @@ class Layout:
             found[k] = places
         return found
 
+    @cached_property
+    def _loose(self) -> set[int]:
+        """Intrinsic effects beside another one: constants could wander from one to the other.
+
+        The constraints forbid it, but the band alone must be positive.
+        """
+        intrinsic = [k for k in self.banded if self.effects[k].effect.nullity]
+        return set(intrinsic[1:])
+
     def precision(self, psi: Sequence[FloatArray]) -> Matrix:
         """The common band of all banded effects; `psi` is that of each effect in the list."""
         band = np.zeros((self.size, self.width + 1))
@@ -172,6 +183,8 @@ class Layout:
         for k in self.banded:
             bound = self.effects[k]
             own = bound.effect.precision(psi[k], bound.positions)
+            if k in self._loose:
+                own[:, 0] += _RIDGE * float(own[:, 0].mean())
             for d, places in enumerate(self._targets[k]):
                 flat[places] = own[d:, d]
         return band

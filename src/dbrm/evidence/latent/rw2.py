@@ -1,7 +1,7 @@
 """Random walk of order two."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import exp
 from typing import Literal, final
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evidence.latent.base import Latent, check_column
+from dbrm.evidence.latent.base import Bridge, Latent, bridge_by_precision, check_column
 from dbrm.evidence.latent.hyperpriors import LogGamma, PrecisionPrior
 from dbrm.evidence.latent.rw1 import check_normalisation
 
@@ -21,8 +21,8 @@ __all__ = ["RW2"]
 class RW2(Latent):
     r"""Smooth curve: independent changes of slope, :math:`N(0, \bar d_i/\tau)`.
 
-    With :math:`d_i` the distances between neighbouring positions and :math:`\bar d_i` their mean
-    on both sides of an inner position,
+    With :math:`d_i` the distances between neighbouring positions, in units of their mean, and
+    :math:`\bar d_i` the mean on both sides of an inner position,
 
     .. math:: \frac{\delta_{i+1} - \delta_i}{d_{i+1}} - \frac{\delta_i - \delta_{i-1}}{d_i}
         \sim N(0, \bar d_i / \tau) .
@@ -53,8 +53,12 @@ class RW2(Latent):
         check_normalisation("RW2", self.normalisation)
 
     def precision(self, psi: FloatArray, positions: FloatArray) -> Matrix:
-        first, middle, last = _differences(positions)
-        weights = exp(psi[0]) / _spans(positions)
+        return self._precision(psi, _unit(positions), positions)
+
+    def _precision(self, psi: FloatArray, unit: float, positions: FloatArray) -> Matrix:
+        scaled = positions / unit
+        first, middle, last = _differences(scaled)
+        weights = exp(psi[0]) / _spans(scaled)
         band = np.zeros((positions.size, 3))
         band[:-2, 0] += weights * first**2
         band[1:-1, 0] += weights * middle**2
@@ -68,13 +72,22 @@ class RW2(Latent):
         value = float(psi[0]) * (positions.size - 2)
         if self.normalisation == "inla":
             return value
-        return value + _log_pseudo_determinant(positions.tobytes())
+        return value + _log_pseudo_determinant((positions / _unit(positions)).tobytes())
 
     def log_hyperprior(self, psi: FloatArray) -> float:
         return self.precision_prior.log_density(float(psi[0]))
 
     def natural(self, psi: FloatArray) -> dict[str, float]:
         return {"precision": exp(psi[0])}
+
+    def bridge(self, psi: FloatArray, positions: FloatArray, new: FloatArray) -> Bridge:
+        precision = partial(self._precision, psi, _unit(positions))
+        return bridge_by_precision(precision, positions, new)
+
+
+def _unit(positions: FloatArray) -> float:
+    """Mean distance of neighbours."""
+    return float(positions[-1] - positions[0]) / (positions.size - 1)
 
 
 def _differences(positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

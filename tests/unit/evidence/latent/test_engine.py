@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.unit.evidence.latent.models import dense_covariance
+from tests.unit.evidence.latent.models import dense_covariance, dense_log_evidence
 
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import Observations, add_latent, bind, build_engine, resolve_prior
-from dbrm.evidence.latent import AR1, IID, OU, RW1, RandomIntercept
+from dbrm.evidence.latent import AR1, IID, OU, RW1, RW2, RandomIntercept
 from dbrm.status import Status
 
 NONE = np.zeros(1, dtype=bool)
@@ -137,6 +137,38 @@ def test_dependent_columns_have_no_evidence(data, rng):
     value, status = population.evaluate(np.array([True, True, True]))
     assert value == -np.inf
     assert status == Status.RANK_DEFICIENT
+    fit = population.fit(np.array([True, True, True]))
+    alone = population.fit(np.array([True, False, True]))
+    np.testing.assert_allclose(fit.coefficients, [*alone.coefficients, 0.0])
+    design = np.column_stack([np.ones(2), [0.5, 1.0], [7.0, -2.0]])
+    ours = fit.latent.predictor(engine.effects, [np.array([3.0, 4.5])], design)
+    theirs = alone.latent.predictor(engine.effects, [np.array([3.0, 4.5])], design[:, :2])
+    np.testing.assert_allclose(ours, theirs)
+
+
+def test_two_random_walks_over_one_column(data):
+    """Constants cannot wander between them: the evidence is that of the dense normal density."""
+    t, X, y = data
+    effects = [RW1("t"), RW2("t")]
+    engine = engine_for(y, effects, {"t": t}, prior={"name": "known-variance", "variance": 0.25})
+    model = engine.prepare(X).model(np.array([True, False, False]), (0, 1))
+    psi = [np.array([1.0]), np.array([2.0])]
+    value = model.at(np.concatenate(psi)).value + engine.constant
+    value -= sum(e.log_hyperprior(p) for e, p in zip(effects, psi, strict=True))
+    covariance = engine.unit**2 * dense_covariance(engine.effects, psi)
+    expected = dense_log_evidence(y, X[:, :1], covariance, 0.25)
+    assert value == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_unit_of_the_positions_of_a_smooth_curve_does_not_matter(data):
+    t, X, y = data
+    values = [
+        engine_for(y, [RW2("t")], {"t": unit * t})
+        .prepare(X)
+        .evaluate(np.array([True, False, False, True]))[0]
+        for unit in (1.0, 1e-4, 1e5)
+    ]
+    np.testing.assert_allclose(values, values[0], atol=1e-4)
 
 
 def test_unknown_precision_of_the_slopes_lies_between_known_ones(data, rng):
