@@ -80,14 +80,16 @@ def _third_derivative(
     likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
 ) -> Column:
     scores = [_rows(likelihood, eta + move, dispersion)[0] for move in (-_STEP, 0.0, _STEP)]
-    return _finite((scores[0] - 2.0 * scores[1] + scores[2]) / _STEP**2)
+    with np.errstate(all="ignore"):
+        return _finite((scores[0] - 2.0 * scores[1] + scores[2]) / _STEP**2)
 
 
 def _information_slope(
     likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
 ) -> Column:
     below, above = (_rows(likelihood, eta + move, dispersion)[1] for move in (-_STEP, _STEP))
-    return _finite((above - below) / (2.0 * _STEP))
+    with np.errstate(all="ignore"):
+        return _finite((above - below) / (2.0 * _STEP))
 
 
 def _rows(
