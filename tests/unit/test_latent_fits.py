@@ -1,5 +1,7 @@
 """`dbrm.fit` with latent effects: selection, tables, predictions, files, bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from sklearn.base import clone
 import dbrm
 from dbrm.errors import InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.latent import AR1, IID, OU, RW1, RandomIntercept
+from dbrm.posterior import diagnose
 
 QUICK = {"n_chains": 1, "n_populations": 2, "n_iter": 40, "population_size": 5, "sweep": 0}
 
@@ -270,3 +273,13 @@ def test_estimators_take_effects(data):
     fitted = clone(model).fit(frame, y)
     assert fitted.posterior_.inclusion("RW1(t)") > 0.9
     np.testing.assert_array_equal(fitted.predict(frame), fitted.posterior_.predict(frame))
+
+
+def test_chains_that_disagree_on_an_effect_say_so(posterior):
+    """Two chains, made up: one saw only models with the walk, the other only those without."""
+    merged = posterior._merged
+    has = (merged.models.latent & np.uint64(1)) > 0
+    torn = replace(merged, visited=[np.flatnonzero(has), np.flatnonzero(~has)])
+    assert diagnose(torn, [None, None]).latent_disagreements[0] == 0
+    same = replace(merged, visited=[np.arange(len(has)), np.arange(len(has))])
+    assert diagnose(same, [None, None]).latent_disagreements == []

@@ -8,7 +8,7 @@ r"""Can the chains be trusted? Numbers that compare chains, and a verdict in pla
   algorithms whose chains sample from the posterior.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evolution import Draws
 from dbrm.posterior.merge import Merged
-from dbrm.search import log_sum_exp
+from dbrm.search import effects_of, log_sum_exp
 
 __all__ = ["Diagnostics", "diagnose", "effective_size", "split_rhat"]
 
@@ -44,6 +44,8 @@ class Diagnostics:
         posterior.
     disagreements
         Positions of the features on which chains disagree.
+    latent_disagreements
+        Numbers of the latent effects on which they do.
     """
 
     chain_inclusion: Matrix
@@ -52,6 +54,7 @@ class Diagnostics:
     rhat: dict[str, float]
     effective_draws: dict[str, float]
     disagreements: list[int]
+    latent_disagreements: list[int] = field(default_factory=list)
 
     @property
     def agree(self) -> bool:
@@ -75,6 +78,9 @@ class Diagnostics:
         if self.disagreements:
             count = len(self.disagreements)
             complaints.append(f"disagree on {count} feature{'s' if count > 1 else ''}")
+        if self.latent_disagreements:
+            count = len(self.latent_disagreements)
+            complaints.append(f"disagree on {count} latent effect{'s' if count > 1 else ''}")
         if self.unexplored is not None and self.unexplored > ENOUGH_MASS:
             complaints.append(f"each miss about {self.unexplored:.0%} of the mass others find")
         bad = [name for name, value in self.rhat.items() if not value < GOOD_RHAT]
@@ -108,7 +114,22 @@ def diagnose(merged: Merged, draws: list[Draws | None]) -> Diagnostics:
         rhat=rhat,
         effective_draws=effective,
         disagreements=np.flatnonzero(spread > DISAGREEMENT).tolist(),
+        latent_disagreements=_latent_disagreements(merged, share),
     )
+
+
+def _latent_disagreements(merged: Merged, share: FloatArray) -> list[int]:
+    """Latent effects whose inclusion differs between chains."""
+    n_latent = int(np.bitwise_or.reduce(merged.models.latent, initial=np.uint64(0))).bit_length()
+    effects = effects_of(merged.models.latent, n_latent)
+    inclusion = np.array(
+        [
+            share[rows] @ effects[rows] / max(share[rows].sum(), np.finfo(float).tiny)
+            for rows in merged.visited
+        ]
+    )
+    spread = inclusion.max(axis=0) - inclusion.min(axis=0)
+    return [int(k) for k in np.flatnonzero(spread > DISAGREEMENT)]
 
 
 def _inclusion(

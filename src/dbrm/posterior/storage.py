@@ -66,6 +66,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "effects": spell_effects(source.effects),
         "unexplored": posterior.diagnostics.unexplored,
         "disagreements": posterior.diagnostics.disagreements,
+        "latent_disagreements": posterior.diagnostics.latent_disagreements,
         "draws": list(posterior.diagnostics.rhat),
     }
     arrays: Arrays = {
@@ -253,6 +254,7 @@ def _restore(
         rhat=dict(zip(content["draws"], arrays["rhat"].tolist(), strict=True)),
         effective_draws=dict(zip(content["draws"], arrays["effective"].tolist(), strict=True)),
         disagreements=content["disagreements"],
+        latent_disagreements=content["latent_disagreements"],
     )
     recipe = Recipe.from_dict(content["recipe"])
     record = _record(content["record"], arrays["chain_log_mass"])

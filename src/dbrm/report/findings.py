@@ -95,8 +95,10 @@ def _chains(posterior: "Posterior") -> list[Finding]:
         text = "Nothing tells whether another run would find the same. Run several: n_chains=4."
         return [Finding("care", "There was one chain only", text)]
     found = []
-    if diagnostics.disagreements:
+    if diagnostics.disagreements or diagnostics.latent_disagreements:
         names = [display(str(posterior._merged.features[j])) for j in diagnostics.disagreements]
+        effects = posterior._source.effects
+        names += [effects[k].effect.name for k in diagnostics.latent_disagreements]
         text = (
             f"The {n_chains} chains give different probabilities to {listed(names, _MANY)}. "
             "Another run may well tell another story: run longer, with more populations or chains."

@@ -79,7 +79,7 @@ def test_too_short_to_say():
     assert np.isnan(effective_size([np.arange(4.0)]))
 
 
-def say(*, n_chains=4, unexplored=0.0, rhat=None, draws=None, disagreements=()):
+def say(*, n_chains=4, unexplored=0.0, rhat=None, draws=None, disagreements=(), latent=()):
     return Diagnostics(
         chain_inclusion=np.zeros((n_chains, 5)),
         captured=np.ones(n_chains),
@@ -87,6 +87,7 @@ def say(*, n_chains=4, unexplored=0.0, rhat=None, draws=None, disagreements=()):
         rhat=rhat or {},
         effective_draws=draws or {},
         disagreements=list(disagreements),
+        latent_disagreements=list(latent),
     ).verdict()
 
 
@@ -97,6 +98,7 @@ def say(*, n_chains=4, unexplored=0.0, rhat=None, draws=None, disagreements=()):
         ({"n_chains": 1}, "One chain only: run several (n_chains) to see whether they agree."),
         ({"disagreements": [1, 2, 4]}, "The 4 chains disagree on 3 features: run longer."),
         ({"disagreements": [1]}, "The 4 chains disagree on 1 feature: run longer."),
+        ({"latent": [0, 1]}, "The 4 chains disagree on 2 latent effects: run longer."),
         (
             {"unexplored": 0.2},
             "The 4 chains each miss about 20% of the mass others find: run longer.",
