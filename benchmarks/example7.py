@@ -63,7 +63,9 @@ def main():
         if row.effect not in PAPER
     ]
     others = sorted(features + effects, key=lambda pair: -pair[1])[:5]
-    options = "\n".join(f"    {name}={value!r}," for name, value in SETTINGS.items())
+    listed = ", ".join(f'{type(e).__name__}("{e.column}")' for e in SETTINGS["latent"])
+    shown = {name: repr(value) for name, value in SETTINGS.items()} | {"latent": f"[{listed}]"}
+    options = "\n".join(f"    {name}={value}," for name, value in shown.items())
     page = f"""# Example 7: methylation along a genome
 
 500 positions, Poisson counts of methylated reads; 14 covariates, the log of all reads, and AR(1),

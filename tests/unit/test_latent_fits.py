@@ -1,6 +1,6 @@
 """`dbrm.fit` with latent effects: selection, tables, predictions, files, bad input."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -283,3 +283,39 @@ def test_chains_that_disagree_on_an_effect_say_so(posterior):
     assert diagnose(torn, [None, None]).latent_disagreements[0] == 0
     same = replace(merged, visited=[np.arange(len(has)), np.arange(len(has))])
     assert diagnose(same, [None, None]).latent_disagreements == []
+
+
+@dataclass(frozen=True)
+class Drift(dbrm.Latent):
+    """An effect of one's own: a random walk under another name, without a bridge."""
+
+    column: str
+    hyperparameters = ("log_precision",)
+    start = (1.0,)
+    nullity = 1
+
+    def precision(self, psi, positions):
+        return RW1("t").precision(psi, positions)
+
+    def log_determinant(self, psi, positions):
+        return RW1("t").log_determinant(psi, positions)
+
+    def log_hyperprior(self, psi):
+        return RW1("t").log_hyperprior(psi)
+
+
+def test_effects_of_ones_own(data, tmp_path):
+    """They fit, predict and, passed again, load as the built-in effect they imitate."""
+    X, y = data
+    frame = X[["a", "t"]]
+    options = {"family": "poisson", "penalty": 3.0}
+    own = dbrm.enumerate_models(frame, y, latent=Drift("t"), **options)
+    known = dbrm.enumerate_models(frame, y, latent=RW1("t"), **options)
+    np.testing.assert_allclose(own.models["log_evidence"], known.models["log_evidence"])
+    new = frame.head(4).assign(t=[2.0, 2.25, -3.0, 200.0])
+    np.testing.assert_allclose(own.predict(new), known.predict(new), rtol=1e-6)
+    own.save(tmp_path / "own.dbrm")
+    with pytest.raises(InvalidSettingError, match="latent effect of your own"):
+        dbrm.load(tmp_path / "own.dbrm")
+    loaded = dbrm.load(tmp_path / "own.dbrm", latent=[Drift("t")])
+    np.testing.assert_array_equal(loaded.predict(new), own.predict(new))
