@@ -20,6 +20,8 @@ from dbrm.errors import InvalidSettingError
 
 __all__ = ["Bridge", "Latent", "bridge_by_precision"]
 
+_AT_ONCE = 400
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bridge:
@@ -118,7 +120,22 @@ class Latent(ABC):
 def bridge_by_precision(
     precision: Callable[[FloatArray], Matrix], positions: FloatArray, new: FloatArray
 ) -> Bridge:
-    """The law at new positions given the known ones, from the precision over all of them."""
+    """The law at new positions given the known ones, from the precision over all of them.
+
+    Some hundred new positions at a time: their joint covariance is dense.
+    """
+    starts = range(0, new.size, _AT_ONCE)
+    parts = [_bridge(precision, positions, new[start : start + _AT_ONCE]) for start in starts]
+    return Bridge(
+        np.concatenate([part.sources for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.variance for part in parts]),
+    )
+
+
+def _bridge(
+    precision: Callable[[FloatArray], Matrix], positions: FloatArray, new: FloatArray
+) -> Bridge:
     union = np.concatenate([positions, new])
     order = np.argsort(union, kind="stable")
     band = precision(union[order])
@@ -133,12 +150,13 @@ def bridge_by_precision(
     touched = np.unique(cross.nonzero()[1])
     inverse = scipy.sparse.linalg.splu(inner).solve(np.eye(new.size))
     weights = -inverse @ cross[:, touched].toarray()
-    wanted = np.argsort(-np.abs(weights), axis=1)[:, : max(2 * band.shape[1] - 2, 1)]
-    return Bridge(
-        touched[wanted].astype(np.int64),
-        np.take_along_axis(weights, wanted, axis=1),
-        np.diag(inverse).copy(),
-    )
+    width = max(2 * band.shape[1] - 2, 1)
+    wanted = np.sort(np.argsort(-np.abs(weights), axis=1)[:, :width], axis=1)
+    sources = np.zeros((new.size, width), dtype=np.int64)
+    kept = np.zeros((new.size, width))
+    sources[:, : wanted.shape[1]] = touched[wanted]
+    kept[:, : wanted.shape[1]] = np.take_along_axis(weights, wanted, axis=1)
+    return Bridge(sources, kept, np.diag(inverse).copy())
 
 
 def check_column(owner: str, column: object) -> None:

@@ -180,3 +180,17 @@ def test_two_long_orderings_are_refused(rng):
     bounds = [bind(RW1("t"), np.arange(float(n)), n), bind(RW1("u"), rng.normal(size=n), n)]
     with pytest.raises(InvalidDataError, match="different orderings"):
         Layout(bounds, n)
+
+
+def test_many_new_positions_are_bridged_in_parts():
+    """As the closed form of the random walk, for more positions than are treated at once."""
+    positions, psi = np.arange(30.0), np.array([0.5])
+    new = np.linspace(-3.0, 33.0, 1001)[1::2]
+    found, exact = Broken().bridge(psi, positions, new), RW1("t").bridge(psi, positions, new)
+    np.testing.assert_allclose(found.variance, exact.variance, rtol=1e-7, atol=1e-9)
+    values = np.sin(positions)
+    np.testing.assert_allclose(
+        (found.weights * values[found.sources]).sum(axis=1),
+        (exact.weights * values[exact.sources]).sum(axis=1),
+        atol=1e-8,
+    )
