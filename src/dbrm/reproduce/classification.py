@@ -102,7 +102,8 @@ class Classification(AbstractStudy):
         return bool(self._settings.linear["algorithm"] == "enumerate")
 
     def run(self, key: Key) -> dict[str, str]:
-        train, y, test, truth = self._data()
+        own = key["method"] == "DBRM_BEST"
+        train, y, test, truth = self._data(scaled=self._settings.scaled and not own)
         method, seed = key["method"], int(key["seed"])
         if method in COMPETITORS:
             columns = train.to_numpy(np.float64), y, test.to_numpy(np.float64)
@@ -129,7 +130,7 @@ class Classification(AbstractStudy):
         else:
             _, letter, *rest = method.split("_")
             many = rest == ["PAR"]
-            effort = example.parallel if many else example.single
+            effort = (example.parallel if many else example.single)[key["preset"]]
             chosen = {**example.limits, **effort, "algorithm": ALGORITHMS[letter]}
             if letter == "R":
                 chosen["n_final"] = example.reversible_steps[many]
@@ -142,10 +143,10 @@ class Classification(AbstractStudy):
             chosen["n_populations"] = int(key["populations"])
         return chosen
 
-    def _data(self) -> tuple[pd.DataFrame, Column, pd.DataFrame, Column]:
+    def _data(self, *, scaled: bool) -> tuple[pd.DataFrame, Column, pd.DataFrame, Column]:
         split = getattr(datasets, self._settings.loader)()
         train, test = (part.drop(columns=split.response) for part in (split.train, split.test))
-        if self._settings.scaled:
+        if scaled:
             n = len(train) + len(test)
             centre = (train.sum() + test.sum()) / n
             scale = (

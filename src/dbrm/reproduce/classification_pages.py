@@ -77,8 +77,9 @@ def accuracy_page(name: str, example: str, records: Sequence[Record]) -> Page:
         ()
         if example != "spam"
         else (
-            "DBRM_BEST is our own setting: decision rules among the transforms, predictions that "
-            "integrate over coefficients. It has no counterpart in the paper.",
+            "DBRM_BEST is our own setting: unscaled covariates, whether a word is there at all "
+            "(a step at zero) and the logarithm of how often, all chains with the same weight, "
+            "predictions that integrate over coefficients. It has no counterpart in the paper.",
         )
     )
     return Page(
@@ -216,7 +217,7 @@ def _rows(example: str, records: Sequence[Record]) -> list[tuple[float, list[str
         rates = _rates(group)
         printed = CLASSIFICATION[example].get(method)
         label = method + (f", {chains} chains" if chains not in ("", "1") else "")
-        label += f", {populations} populations" if populations else ""
+        label += f", populations: {populations}" if populations else ""
         seconds = np.median([float(record["seconds"]) for record in group])
         score = np.median([float(record["log_score"]) for record in group])
         rows.append(

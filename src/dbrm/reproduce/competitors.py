@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dbrm._typing import Column, Matrix
-from dbrm.reproduce.glmnet import last_of_path
+from dbrm.reproduce.glmnet import last_of_path, with_penalty
 
 __all__ = ["COMPETITORS", "DETERMINISTIC", "available"]
 
@@ -106,17 +106,11 @@ def _naive_bayes(x: Matrix, y: Column, new: Matrix, seed: int) -> tuple[Column, 
     return _at_best_f1(GaussianNB(var_smoothing=0.0).fit(x, y), x, y, new)
 
 
-def _regression(x: Matrix, y: Column, new: Matrix, seed: int) -> tuple[Column, float]:
+def _regression(x: Matrix, y: Column, new: Matrix, seed: int) -> tuple[Column, float]:  # noqa: ARG001
     """Half lasso, half ridge, at a thousandth of the penalty that leaves the intercept only."""
-    from sklearn.linear_model import LogisticRegression
-
-    centre, scale = x.mean(axis=0), x.std(axis=0, ddof=1)
-    z = (x - centre) / scale
-    greatest = float(np.abs(z.T @ (y - y.mean())).max()) / 0.5
-    model = LogisticRegression(
-        solver="saga", l1_ratio=0.5, C=1e3 / greatest, max_iter=3000, tol=1e-5, random_state=seed
-    )
-    return _at_best_f1(model.fit(z, y), z, y, (new - centre) / scale)
+    model = with_penalty(x, y, mixing=0.5, share=1e-3)
+    threshold = _best_f1(_logistic(model.linear_predictor(x)), y)
+    return _logistic(model.linear_predictor(new)), threshold
 
 
 def _at_best_f1(model: Any, x: Matrix, y: Column, new: Matrix) -> tuple[Column, float]:

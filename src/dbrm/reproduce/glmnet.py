@@ -12,7 +12,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
 
-__all__ = ["LastOfPath", "last_of_path"]
+__all__ = ["ElasticNet", "last_of_path", "with_penalty"]
 
 # glmnet's defaults: number of penalties, convergence, least gain in the share of deviance
 # explained and its greatest value, penalties that are always tried.
@@ -25,8 +25,8 @@ _FEWEST = 5
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class LastOfPath:
-    """The model of the smallest penalty on a path, for unscaled columns."""
+class ElasticNet:
+    """A fitted model, for unscaled columns, and how many penalties were tried."""
 
     intercept: float
     slopes: FloatArray
@@ -36,7 +36,7 @@ class LastOfPath:
         return np.asarray(self.intercept + columns @ self.slopes)
 
 
-def last_of_path(columns: Matrix, y: Column, *, mixing: float) -> LastOfPath:
+def last_of_path(columns: Matrix, y: Column, *, mixing: float) -> ElasticNet:
     r"""Follow the path of penalties down to its end.
 
     Minimises, for falling :math:`\lambda`, with standardised columns,
@@ -48,33 +48,39 @@ def last_of_path(columns: Matrix, y: Column, *, mixing: float) -> LastOfPath:
     mixing
         :math:`\alpha`: 1 for the lasso, 0 for ridge regression.
     """
-    centre, scale = columns.mean(axis=0), columns.std(axis=0)
-    x = (columns - centre) / scale
-    n, p = x.shape
-    share = float(y.mean())
-    greatest = float(np.abs(x.T @ (y - share)).max()) / n / max(mixing, 1e-3)
+    descent = _Descent(columns, y, mixing)
+    n, p = columns.shape
     ratio = 1e-4 if n > p else 1e-2
-    descent = _Descent(x, y, mixing)
     explained = 0.0
     tried = 0
-    for penalty in greatest * ratio ** (np.arange(_N_PENALTIES) / (_N_PENALTIES - 1)):
+    for penalty in descent.greatest * ratio ** (np.arange(_N_PENALTIES) / (_N_PENALTIES - 1)):
         descent.minimise(float(penalty))
         before, explained = explained, descent.explained
         tried += 1
         gained_little = explained - before < _LEAST_GAIN and mixing > 0
         if tried >= _FEWEST and (gained_little or explained > _MOST_EXPLAINED):
             break
-    slopes = descent.slopes / scale
-    return LastOfPath(float(descent.intercept - centre @ slopes), slopes, tried)
+    return descent.unscaled(tried)
+
+
+def with_penalty(columns: Matrix, y: Column, *, mixing: float, share: float) -> ElasticNet:
+    """Fit at one penalty, a share of the smallest one that leaves the intercept only."""
+    descent = _Descent(columns, y, mixing)
+    descent.minimise(share * descent.greatest)
+    return descent.unscaled(1)
 
 
 class _Descent:
     """Coordinate descent on quadratic approximations of the likelihood."""
 
-    def __init__(self, x: Matrix, y: Column, mixing: float) -> None:
+    def __init__(self, columns: Matrix, y: Column, mixing: float) -> None:
+        self._centre, self._scale = columns.mean(axis=0), columns.std(axis=0)
+        x = (columns - self._centre) / self._scale
         self._x, self._y, self._mixing = x, y, mixing
         self._rows = np.ascontiguousarray(x.T)
         share = float(y.mean())
+        # glmnet's path for ridge regression starts as if a thousandth were lasso.
+        self.greatest = float(np.abs(x.T @ (y - share)).max()) / y.size / max(mixing, 1e-3)
         self.intercept = float(np.log(share / (1 - share)))
         self.slopes = np.zeros(x.shape[1])
         self._null = self._loss()
@@ -85,6 +91,10 @@ class _Descent:
     def explained(self) -> float:
         """Share of the null deviance that is explained."""
         return 1.0 - self._loss() / self._null
+
+    def unscaled(self, n_penalties: int) -> ElasticNet:
+        slopes = self.slopes / self._scale
+        return ElasticNet(float(self.intercept - self._centre @ slopes), slopes, n_penalties)
 
     def _loss(self) -> float:
         eta = self.intercept + self._x @ self.slopes

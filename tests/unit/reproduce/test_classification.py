@@ -60,7 +60,7 @@ def test_a_miniature_of_breast_cancer(raw, method):
 
 
 def test_spam_is_scaled_by_all_rows(raw):
-    train, y, test, truth = Classification("spam")._data()
+    train, y, test, truth = Classification("spam")._data(scaled=True)
     split = datasets.load_spam()
     everything = pd.concat([split.train, split.test]).drop(columns="spam")
     expected = (split.test.drop(columns="spam") - everything.mean()) / everything.std()
