@@ -1,5 +1,6 @@
 """The code in README.md and the tutorials runs, and what it is said to print is printed."""
 
+import logging
 import re
 from pathlib import Path
 
@@ -24,6 +25,17 @@ def words(text):
     return set(re.findall(r"[A-Za-z_]{2,}", text))
 
 
+@pytest.fixture
+def quiet_again():
+    """What a page changes in the package's logger is undone."""
+    logger = logging.getLogger("dbrm")
+    level, handlers = logger.level, list(logger.handlers)
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("quiet_again")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """Blocks of one page run in order in one namespace; a ``text`` block is what was printed.

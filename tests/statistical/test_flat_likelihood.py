@@ -107,13 +107,13 @@ def gibbs_visits(rng, problem, n_steps, thin):
     chain = Chain(problem)
     proceed(Evolution(rng, chain))
     pool = fill_reservoir(chain, 100)
-    sampler = pool_gibbs._Sampler(chain, pool)
+    features = [chain.registry.features[number] for number in pool.numbers]
+    sampler = pool_gibbs._Sampler(chain, pool, features)
     model, visited = [], []
     for number in range(n_steps):
         model, _, _, _ = sampler.step(rng, model)
         if number % thin == 0:
             visited.append(frozenset(int(pool.numbers[place]) for place in model))
-    features = [chain.registry.features[number] for number in pool.numbers]
     return spelled(chain, visited[1:]), {str(f): f.complexity for f in features}
 
 
