@@ -1,5 +1,7 @@
 """``dbrm reproduce``: the paper's tables, computed again beside the printed numbers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,16 @@ _PRESETS: dict[str, tuple[str, ...]] = {
     "paper_code": ("paper_code",),
     "both": ("paper_text", "paper_code"),
 }
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """End with exit code 130 on Ctrl-C, and say that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. Finished runs are kept; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
 
 
 def reproduce(
@@ -52,7 +64,7 @@ def reproduce(
         msg = f"there is no table {what!r}. There are {', '.join(TABLES)} and all."
         raise typer.BadParameter(msg)
     options = Options(runs, chains, _PRESETS[preset], populations)
-    with told_to_the_user():
+    with told_to_the_user(), _resumable():
         for name in TABLES if what == "all" else [what]:
             with counting_bar(f"{name}, runs") as update:
                 files = carry_out(name, out, options, jobs=jobs, watch=update)

@@ -10,10 +10,10 @@ import numpy as np
 
 from dbrm import datasets
 from dbrm._typing import Column
-from dbrm.fitting import fit
 from dbrm.reproduce.competitors import COMPETITORS, DETERMINISTIC, available
 from dbrm.reproduce.settings import BEST, EXAMPLES, ClassificationExample
 from dbrm.reproduce.study import AbstractStudy, Key, Options
+from dbrm.reproduce.whole import fit_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ class Classification(AbstractStudy):
             columns = train.to_numpy(np.float64), y, test.to_numpy(np.float64)
             probability, threshold = COMPETITORS[method](*columns, seed)
             return {**_counts(probability >= threshold, truth), **_score(probability, truth)}
-        posterior = fit(train, y, family="binomial", random_state=seed, **self._choose(key))
+        posterior = fit_whole(train, y, family="binomial", random_state=seed, **self._choose(key))
         probability = posterior.predict(test)
         return {
             **_counts(probability >= 0.5, truth),

@@ -9,11 +9,11 @@ from typing import Any, final
 import numpy as np
 
 from dbrm import datasets
-from dbrm.fitting import fit
 from dbrm.latent import AR1, IID, OU, RW1
 from dbrm.priors import Complexity
 from dbrm.reproduce.settings import EPIGENETIC
 from dbrm.reproduce.study import AbstractStudy, Key, Options
+from dbrm.reproduce.whole import fit_whole
 
 __all__ = ["REPORTED", "Epigenetic"]
 
@@ -67,7 +67,7 @@ class Epigenetic(AbstractStudy):
             chosen["n_populations"] = int(key["populations"])
         as_script = key["preset"] == "paper_code"
         walk = RW1("pos", normalisation="inla") if as_script else RW1("pos")
-        posterior = fit(
+        posterior = fit_whole(
             sites,
             y,
             family="poisson",

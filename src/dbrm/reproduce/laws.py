@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from dbrm import datasets
-from dbrm.fitting import fit
 from dbrm.reproduce.settings import LAWS, SIGMOID
 from dbrm.reproduce.study import AbstractStudy, Key, Options
+from dbrm.reproduce.whole import fit_whole
 
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
@@ -79,7 +79,7 @@ class Law(AbstractStudy):
             chosen["n_populations"] = int(key["populations"])
         planets = datasets.load_exoplanets()
         y = planets.pop(RESPONSES[self.law])
-        posterior = fit(
+        posterior = fit_whole(
             planets,
             y,
             preset=key["preset"],
@@ -139,7 +139,7 @@ class SigmoidOnly(AbstractStudy):
         planets = datasets.load_exoplanets()
         y = planets.pop("SemiMajorAxisAU")
         planets.columns = [f"x{number}" for number in range(1, 11)]
-        posterior = fit(
+        posterior = fit_whole(
             planets,
             y,
             preset=key["preset"],

@@ -8,10 +8,10 @@ from typing import Any, final
 
 from dbrm import datasets
 from dbrm.features import Feature
-from dbrm.fitting import fit
 from dbrm.priors import ModelPrior
 from dbrm.reproduce.settings import LOGIC
 from dbrm.reproduce.study import AbstractStudy, Key, Options
+from dbrm.reproduce.whole import fit_whole
 
 __all__ = ["DETECTED", "TREES", "Logic", "PerOperation"]
 
@@ -77,7 +77,7 @@ class Logic(AbstractStudy):
         chosen = {**LOGIC, **_prior(key["method"], key["preset"], len(table))}
         if key["populations"]:
             chosen["n_populations"] = int(key["populations"])
-        posterior = fit(
+        posterior = fit_whole(
             table,
             y,
             algorithm=METHODS[key["method"]],

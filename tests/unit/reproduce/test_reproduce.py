@@ -1,11 +1,13 @@
 """Tests of `dbrm reproduce`: a miniature of every table through the command line."""
 
 import csv
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from dbrm.cli.main import app
+from dbrm.reproduce import whole
 from dbrm.reproduce.tables import TABLES
 
 
@@ -97,3 +99,20 @@ def test_the_page_of_example_7(tmp_path):
     assert "| CG | feature | 0.980 (0.970, 0.990) | 0.999 |" in page
     assert "| CHG | feature | 0.400 (0.000, 0.800) | 0.952 |" in page
     assert "| RW1(pos) | latent effect | 0.850 (0.800, 0.900) | 1.000 |" in page
+
+
+def test_an_interrupted_run_is_not_kept(raw, tmp_path, monkeypatch):
+    """A search that was cut short returns what it has; that is no result of this run."""
+    fit = whole.fit
+
+    def cut_short(*arguments, **settings):
+        posterior = fit(*arguments, **settings)
+        posterior.record = replace(posterior.record, ended="SIGINT")
+        return posterior
+
+    monkeypatch.setattr(whole, "fit", cut_short)
+    options = ("--runs", 1, "--chains", 1, "--populations", 1, "--jobs", 1, "--out", tmp_path)
+    result = run("mass", *options)
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.output
+    assert not (tmp_path / "mass.csv").exists()
