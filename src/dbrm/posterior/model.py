@@ -132,10 +132,7 @@ class FittedModel:
     def to_python(self, name: str = "predict", *, scale: Scale = "response") -> str:
         """Source text of a Python function of one row (a mapping), with nothing but `math`.
 
-        Examples
-        --------
-        ``exec(model.to_python())`` defines ``predict(row)``; columns are looked up by name,
-        ``row["a b"]``.
+        Write it to a file of your program; columns are looked up by name, ``row["a b"]``.
         """
         if not name.isidentifier():
             msg = f"name must be a Python identifier; got name={name!r}."

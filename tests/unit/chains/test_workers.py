@@ -4,6 +4,7 @@ import logging
 
 import joblib
 import numpy as np
+import pytest
 
 import dbrm
 from dbrm.chains import run_chains
@@ -75,3 +76,9 @@ def test_logs_have_fields(data, settings, caplog):
     events = [(record.event, getattr(record, "chain", None)) for record in caplog.records]
     assert events == [("started", None), ("finished", 0), ("finished", 1), ("finished", 2)]
     assert {record.name for record in caplog.records} == {"dbrm.chains"}
+
+
+def test_runs_that_differ_are_told_apart(data, settings, whole, same):
+    """Negative control of the comparison that the tests of chains rest on."""
+    with pytest.raises(AssertionError):
+        same(dbrm.fit(*data, **settings | {"random_state": 12}), whole)
