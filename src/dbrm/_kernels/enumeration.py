@@ -33,21 +33,29 @@ BLOCK = 256
 
 
 @nb.njit(cache=True, nogil=True)
-def residuals_of_all(gram, cross, total, max_size, tolerance):
-    """Residual sums of squares of all ``2**s`` subsets.
+def residuals_of_all(gram, cross, total, max_size, tolerance, rounding):
+    r"""Residual sums of squares of all ``2**s`` subsets.
 
     Returns ``inf`` for subsets larger than ``max_size`` and ``nan`` for subsets
     whose columns are linearly dependent (a pivot below ``tolerance`` times its
-    original diagonal).
+    original diagonal, or below its rounding error).
+
+    With ``rounding`` :math:`u`, the relative error of the entries given, the rounding error
+    :math:`r_0^2` of a residual is added to it: lost digits never look like a good fit. Errors
+    grow with the multipliers of the elimination:
+    :math:`r_i \leftarrow r_i + |A_{it} / A_{tt}|\, r_t`, from :math:`r_i^2 = u A_{ii}`.
     """
     size = gram.shape[0]
     residuals = np.full(1 << size, np.inf)
     # Row and column 0 of each buffer belong to the response, 1 + j to column j.
     buffers = np.zeros((size + 1, size + 1, size + 1))
+    errors = np.zeros((size + 1, size + 1))
     dependent = np.zeros(size + 1, dtype=np.bool_)
     root = buffers[size]
     root[0, 0] = total
+    errors[size, 0] = np.sqrt(rounding * max(total, 0.0))
     for j in range(size):
+        errors[size, j + 1] = np.sqrt(rounding * gram[j, j])
         root[0, j + 1] = cross[j]
         for i in range(j + 1):
             root[i + 1, j + 1] = gram[i, j]
@@ -60,21 +68,27 @@ def residuals_of_all(gram, cross, total, max_size, tolerance):
         above = size if parent == 0 else lowest_bit(parent)
         source = buffers[above]
         pivot = source[bit + 1, bit + 1]
-        if dependent[above] or not pivot > tolerance * gram[bit, bit]:
+        error = errors[above, bit + 1]
+        least = max(tolerance * gram[bit, bit], error * error)
+        if dependent[above] or not pivot > least:
             dependent[bit] = True
             residuals[subset] = np.nan
             continue
         dependent[bit] = False
         scale = 1.0 / pivot
         if bit == 0:
-            residuals[subset] = source[0, 0] - source[0, 1] * source[0, 1] * scale
-            continue
-        target = buffers[bit]
-        for i in range(bit + 1):
-            factor = source[i, bit + 1] * scale
-            for j in range(i, bit + 1):
-                target[i, j] = source[i, j] - factor * source[j, bit + 1]
-        residuals[subset] = target[0, 0]
+            residual = source[0, 0] - source[0, 1] * source[0, 1] * scale
+            least = errors[above, 0] + abs(source[0, 1] * scale) * error
+        else:
+            target = buffers[bit]
+            for i in range(bit + 1):
+                factor = source[i, bit + 1] * scale
+                errors[bit, i] = errors[above, i] + abs(factor) * error
+                for j in range(i, bit + 1):
+                    target[i, j] = source[i, j] - factor * source[j, bit + 1]
+            residual = target[0, 0]
+            least = errors[bit, 0]
+        residuals[subset] = max(residual, 0.0) + least * least if rounding > 0.0 else residual
     return residuals
 
 

@@ -16,14 +16,18 @@ UNDEFINED = np.uint8(14)
 
 GaussianContext = namedtuple(
     "GaussianContext",
-    "gram cross total tolerance floor constant log_slope complement_slope shift linear ceiling "
-    "pieces scale inverse_width work chosen",
+    "gram cross total tolerance rounding floor constant log_slope complement_slope shift linear "
+    "ceiling pieces scale inverse_width work chosen",
 )
 
 
 @nb.njit(cache=True, nogil=True)
 def evaluate_gaussian(context, mask):
-    """Log evidence and status of one mask: a Cholesky factor of its rows of the Gram matrix."""
+    """Log evidence and status of one mask: a Cholesky factor of its rows of the Gram matrix.
+
+    The last column of the work space holds rounding errors by row over the diagonal of the
+    factor; see `dbrm._kernels.enumeration.residuals_of_all`.
+    """
     chosen = context.chosen
     k = 0
     for j in range(mask.size):
@@ -33,7 +37,9 @@ def evaluate_gaussian(context, mask):
     if context.constant[k] == -np.inf:
         return -np.inf, UNDEFINED
     factor = context.work
+    size = mask.size
     residual = context.total
+    least = np.sqrt(context.rounding * context.total)
     for i in range(k):
         row = chosen[i]
         for j in range(i):
@@ -43,15 +49,20 @@ def evaluate_gaussian(context, mask):
             factor[i, j] = total / factor[j, j]
         pivot = context.gram[row, row]
         cross = context.cross[row]
+        error = np.sqrt(context.rounding * pivot)
         for m in range(i):
             pivot -= factor[i, m] * factor[i, m]
-            cross -= factor[i, m] * factor[m, mask.size]
-        if not pivot > context.tolerance * context.gram[row, row]:
+            cross -= factor[i, m] * factor[m, size]
+            error += abs(factor[i, m]) * factor[m, size + 1]
+        if not pivot > max(context.tolerance * context.gram[row, row], error * error):
             return -np.inf, DEPENDENT
         factor[i, i] = np.sqrt(pivot)
-        factor[i, mask.size] = cross / factor[i, i]
-        residual -= factor[i, mask.size] ** 2
+        factor[i, size] = cross / factor[i, i]
+        factor[i, size + 1] = error / factor[i, i]
+        residual -= factor[i, size] ** 2
+        least += abs(factor[i, size]) * factor[i, size + 1]
     status = np.uint8(0)
+    residual = max(residual, 0.0) + least * least
     if not residual > context.floor:
         residual = context.floor
         status = PERFECT_FIT

@@ -2,9 +2,9 @@ r"""The Gaussian engine: evidence from the Gram matrix, independent of the numbe
 
 Columns are centred (the intercept is always in), freed of the always-in columns and
 scaled to unit length; the response likewise, to unit total sum of squares. One Gram
-matrix per population then gives the residual fraction of every mask, and a
-`ScoreTable` turns it into log evidence. Reported models are recomputed from the rows
-by Householder QR, which does not square the condition number.
+matrix per population then gives the residual fraction of every mask, its rounding
+error added, and a `ScoreTable` turns it into log evidence. Reported models are
+recomputed from the rows by Householder QR, which does not square the condition number.
 """
 
 from dataclasses import dataclass
@@ -31,6 +31,8 @@ __all__ = ["GaussianEngine"]
 
 # A column keeps less than this share of its variance beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
+# Relative rounding error of the entries of a Gram matrix.
+ROUNDING = 1e-15
 # Residual fractions below this are rounding noise of the Gram matrix.
 SMALLEST_FRACTION = 1e-12
 # A column that varies less than this, relative to its size, is constant to rounding.
@@ -284,9 +286,10 @@ class GaussianPopulation(AbstractPrepared):
             self.cross,
             self.left,
             DEPENDENCE_TOLERANCE,
+            ROUNDING,
             self.floor,
             *self.table.arguments,
-            np.empty((size, size + 1)),
+            np.empty((size, size + 2)),
             np.empty(size, dtype=np.int64),
         )
 
@@ -300,7 +303,7 @@ class GaussianPopulation(AbstractPrepared):
         report: Report | None = None,  # noqa: ARG002
     ) -> tuple[FloatArray, StatusArray]:
         fractions = residuals_of_all(
-            self.gram, self.cross, self.left, max_size, DEPENDENCE_TOLERANCE
+            self.gram, self.cross, self.left, max_size, DEPENDENCE_TOLERANCE, ROUNDING
         )
         values = score_of_all(fractions, self.floor, *self.table.arguments)
         statuses = np.zeros(values.size, dtype=np.uint8)

@@ -67,7 +67,7 @@ def quadratic_of_all(
     value, hessian, gradient = _expansion(population, at)
     gram, cross, gain = _without_fixed(hessian, gradient, problem.rows.n_fixed)
     # The kernel subtracts explained from total squares; with total zero minus the gain is left.
-    explained = -residuals_of_all(gram, cross, 0.0, max_size, DEPENDENCE_TOLERANCE)
+    explained = -residuals_of_all(gram, cross, 0.0, max_size, DEPENDENCE_TOLERANCE, 0.0)
     explained[~np.isfinite(explained)] = -np.inf
     likelihood = _full(population, value + 0.5 * (gain + explained))
     sizes = unpack_index(np.arange(1 << population.size), population.size).sum(axis=1)

@@ -34,6 +34,7 @@ Merge = Literal["union", "mass", "uniform"]
 # Models this close to the best are recomputed from the rows, at most so many.
 REFINE_WINDOW = 12.0
 REFINE_MOST = 300
+REFINE_ROUNDS = 5
 # Rows times columns held at once while doing so.
 REFINE_CELLS = 20_000_000
 # Models up to so many wait before those found twice are looked for.
@@ -288,12 +289,27 @@ def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> Mod
 
 
 def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[ModelTable, int]:
-    """Recompute the evidence of the leading models from the rows, by the accurate route."""
-    if not problem.engine.refines:
-        return models, 0
-    log_posterior = _log_posterior(models)
-    order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
-    leading = order[log_posterior[order] >= log_posterior[order[0]] - REFINE_WINDOW]
+    """Recompute the evidence of the leading models from the rows, by the accurate route.
+
+    Where others lead then, because the first ones had lost their digits, those are next.
+    """
+    refined = np.zeros(len(models), dtype=np.bool_)
+    for _ in range(REFINE_ROUNDS if problem.engine.refines else 0):
+        log_posterior = _log_posterior(models)
+        order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
+        leading = order[log_posterior[order] >= log_posterior[order[0]] - REFINE_WINDOW]
+        leading = leading[~refined[leading]]
+        if leading.size == 0:
+            break
+        models, leading = _refine_rows(models, leading, problem, registry)
+        refined[leading] = True
+    return models, int(refined.sum())
+
+
+def _refine_rows(
+    models: ModelTable, leading: IntArray, problem: Problem, registry: Registry
+) -> tuple[ModelTable, IntArray]:
+    """Recompute these models, or as many of the first as there is room for."""
     # Columns of all leading models are held at once; with many rows there is room for fewer.
     while True:
         wanted = np.unique(np.concatenate([models.features_of(row) for row in leading]))
@@ -306,7 +322,7 @@ def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[M
         masks[position, np.searchsorted(wanted, models.features_of(row))] = True
     log_evidence, statuses = models.log_evidence.copy(), models.statuses.copy()
     log_evidence[leading], statuses[leading] = problem.engine.log_evidence_of(columns, masks)
-    return _replace(models, log_evidence=log_evidence, statuses=statuses), int(leading.size)
+    return _replace(models, log_evidence=log_evidence, statuses=statuses), leading
 
 
 def _replace(models: ModelTable, **changes: npt.NDArray[np.generic]) -> ModelTable:

@@ -466,3 +466,25 @@ def test_models_over_the_same_columns_share_one_factorisation(n, rng):
     expected = [engine.log_evidence(columns[:, mask]) for mask in masks]
     np.testing.assert_allclose(values, [value for value, _ in expected], rtol=1e-9)
     np.testing.assert_array_equal(statuses, [status for _, status in expected])
+
+
+def test_lost_digits_never_look_like_evidence():
+    """Functions of one variable, some with a pole: no model is promised more than it has."""
+    draw = np.random.default_rng(4)
+    x = draw.uniform(-1, 1, 300)
+    bent = x * np.sqrt(np.abs(x))
+    columns = [x, 1 / x, x**3, np.sin(x**3), 1 / np.sin(x), np.exp(bent), np.exp(bent / 2)]
+    columns = np.column_stack([*columns, np.log(np.abs(x))])
+    y = x + x**2 + x**3 + 0.01 * draw.normal(size=300)
+    prepared = GaussianEngine(y, Jeffreys()).prepare(columns)
+    masks = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
+    unit = columns - columns.mean(axis=0)
+    unit /= np.linalg.norm(unit, axis=0)
+    target = (y - y.mean()) / np.linalg.norm(y - y.mean())
+    exact = np.empty(256)
+    for row, mask in enumerate(masks):
+        rest = target - unit[:, mask] @ np.linalg.lstsq(unit[:, mask], target)[0]
+        exact[row] = prepared.table.value(float(rest @ rest), int(mask.sum()))
+    for values, _ in (prepared.log_evidence_of_all(8), prepared.log_evidence(masks)):
+        assert np.all(values < exact + 1e-3)
+        assert np.median(np.abs(values - exact)) < 1e-6
