@@ -67,7 +67,7 @@ class Rgmjmcmc(AbstractRun):
         if self._space is None:
             reservoir = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
             self._space = _FeatureSpace(self._chain, reservoir)
-            self._model = _draw_start(self._rng, self._chain)
+            self._model = _draw_start(self._rng, self._chain, self._space)
         self._step(self._space)
 
     def _step(self, space: "_FeatureSpace") -> None:
@@ -120,15 +120,25 @@ class Rgmjmcmc(AbstractRun):
         return self._chain.result(Draws(log_posterior, size, frequency))
 
 
-def _draw_start(rng: np.random.Generator, chain: Chain) -> Model:
-    """A model drawn from what the first phase found."""
+def _draw_start(rng: np.random.Generator, chain: Chain, space: "_FeatureSpace") -> Model:
+    """A model drawn from what the first phase found.
+
+    The first phase works on Gram matrices. Of nearly dependent columns the rows may say
+    that they are dependent, and a chain must not start where the posterior is zero.
+    """
     models = chain.models()
     log_posterior = models.log_evidence + models.log_prior
-    cumulative = np.cumsum(np.exp(log_posterior - log_sum_exp(log_posterior)))
-    row = min(bisect_right(cumulative, rng.random() * cumulative[-1]), len(models) - 1)
-    effects = effects_of(models.latent[[row]], len(chain.problem.latent))[0]
-    numbers = [-1 - k for k in np.flatnonzero(effects).tolist()]
-    return frozenset([*models.features_of(row).tolist(), *numbers])
+    share = np.exp(log_posterior - log_sum_exp(log_posterior))
+    while share.any():
+        cumulative = np.cumsum(share)
+        row = min(bisect_right(cumulative, rng.random() * cumulative[-1]), len(models) - 1)
+        effects = effects_of(models.latent[[row]], len(chain.problem.latent))[0]
+        numbers = [-1 - k for k in np.flatnonzero(effects).tolist()]
+        model = frozenset([*models.features_of(row).tolist(), *numbers])
+        if space.log_posterior(model) > -np.inf:
+            return model
+        share[row] = 0.0
+    return frozenset()
 
 
 def _features_of(model: Model) -> list[int]:

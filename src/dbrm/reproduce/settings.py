@@ -86,7 +86,7 @@ EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
                 "merge": "uniform",
             },
             single={
-                "paper_text": {"n_populations": 10, "n_init": 500, "n_iter": 300},
+                "paper_text": {"n_populations": 6, "n_init": 300, "n_iter": 150},
                 "paper_code": {"n_populations": 6, "n_init": 200, "n_iter": 60, "sweep": 0},
             },
             parallel={
@@ -121,7 +121,7 @@ BEST: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 # Scripts: a change every 250 iterations until 10,000; 10,000 different models.
 LAWS: Mapping[str, Any] = MappingProxyType(
-    {"population_size": 15, "max_complexity": 5, "n_populations": 20, "n_final": 200}
+    {"population_size": 15, "max_complexity": 5, "n_populations": 12, "n_final": 50}
 )
 
 # Appendix B: the three settings, each with the sigmoid as the only function.

@@ -157,7 +157,8 @@ def collect(
     log_evidence, log_prior = store.values[:count], store.priors[:count]
     log_posterior = log_evidence + log_prior
     log_mass = log_sum_exp(log_posterior)
-    share = np.exp(log_posterior - log_mass)
+    # A climb among dependent columns may meet no model with evidence.
+    share = np.exp(log_posterior - (log_mass if log_mass > -np.inf else 0.0))
     kept = np.flatnonzero(log_posterior >= log_posterior.max() - window)
     if kept.size > max_kept:
         kept = kept[np.argsort(-log_posterior[kept], kind="stable")[:max_kept]]

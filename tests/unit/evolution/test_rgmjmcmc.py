@@ -104,10 +104,27 @@ def test_climbing_stays_inside_and_never_descends(space, rng):
         assert space.log_posterior(top) >= space.log_posterior(frozenset()) - 1e-9
 
 
-def test_a_chain_starts_at_a_model_it_knows(chain, rng):
+def test_a_chain_starts_at_a_model_it_knows(chain, space, rng):
     models = chain.models()
     known = {frozenset(models.features_of(row).tolist()) for row in range(len(models))}
-    assert all(_draw_start(rng, chain) in known for _ in range(20))
+    assert all(_draw_start(rng, chain, space) in known for _ in range(20))
+
+
+def test_no_chain_starts_where_the_rows_say_that_the_posterior_is_zero(chain, space, rng):
+    """Gram matrix and rows may disagree on columns that are nearly dependent."""
+    models = chain.models()
+    best = int(np.argmax(models.log_evidence + models.log_prior))
+    refused = frozenset(models.features_of(best).tolist())
+    assert refused in {_draw_start(rng, chain, space) for _ in range(50)}
+    space._known[refused] = -np.inf
+    assert refused not in {_draw_start(rng, chain, space) for _ in range(50)}
+
+
+def test_where_no_model_is_left_a_chain_starts_at_the_empty_one(chain, space, rng):
+    models = chain.models()
+    for row in range(len(models)):
+        space._known[frozenset(models.features_of(row).tolist())] = -np.inf
+    assert _draw_start(rng, chain, space) == frozenset()
 
 
 def test_draws_are_recorded_step_by_step(problem, rng):

@@ -181,3 +181,16 @@ def test_enumeration_and_walk_agree_on_masks_of_all_sizes(population):
     """The bit order of enumeration is that of unpacked indices."""
     exact = enumerate_population(population, terms(), window=np.inf, max_kept=1 << SIZE)
     np.testing.assert_array_equal(exact.masks, unpack_index(np.arange(1 << SIZE), SIZE))
+
+
+def test_a_climb_among_dependent_columns_finds_nothing_and_says_so(rng):
+    """Every model within reach holds two of the same column."""
+    column = rng.normal(size=40)
+    columns = np.column_stack([column] * 12)
+    population = GaussianEngine(column + rng.normal(size=40), Jeffreys()).prepare(columns)
+    settings = Mjmcmc(greedy_steps=2, n_steps=5)
+    with np.errstate(invalid="raise"):
+        found = [settings.climb(rng, population, terms(size=12), np.ones(12, bool)) for _ in "123"]
+    lost = [one for one in found if one.log_mass == -np.inf]
+    assert lost
+    assert all(np.all(one.inclusion == 0.0) for one in lost)
