@@ -103,6 +103,10 @@ class FamilyMixture:
 
     def mean(self) -> Column:
         """Mean response of each row; for a binomial one without trials the probability."""
+        if not self.integrate:
+            with np.errstate(all="ignore"):
+                means = self._inside(self.link.mean(self.locations))
+            return np.asarray(np.einsum("mn,mn->n", self.weights, means) * self._size)
         total = np.zeros(self.weights.shape[1])
         for model, weight in enumerate(self.weights):
             nodes, node_weights = self._rule(model)

@@ -5,11 +5,12 @@ It sees a table of new rows and fitted models; neither the search nor the traini
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
 from dbrm.evidence import BoundEffect, ModelFit
 from dbrm.features import Feature, evaluate
@@ -19,12 +20,13 @@ from dbrm.posterior.source import Law
 
 __all__ = ["AveragedModels", "shift_of"]
 
-# Numbers held at once while predicting: a family holds several for each.
-_STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 250_000
+# Models times rows held at once while predicting: a family that integrates holds several
+# numbers for each.
+_STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 1_000_000
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class AveragedModels:
     """The models that predictions average over, ready for new rows.
 
@@ -86,7 +88,7 @@ class AveragedModels:
         always = np.column_stack([np.ones(n), evaluate(self.always, table)[0]])
         shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
-        block = _STUDENT_BLOCK if self.law is None else _FAMILY_BLOCK
+        block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
         step = max(1, block // len(self.models))
         places = places_of(self.effects, table)
         for start in range(0, n, step):
@@ -99,27 +101,49 @@ class AveragedModels:
         self, always: Matrix, columns: Matrix, shift: Column, places: Sequence[Any] | None
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Weight, location and variance (without dispersion) of eta: models by rows."""
-        shape = (len(self.models), len(always))
-        weights, locations, leverages = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        finite: Mask = np.asarray(np.isfinite(columns))
-        fixed = np.all(np.isfinite(always), axis=1)
-        for position, (chosen, fit) in enumerate(zip(self.models, self.fits, strict=True)):
-            design = np.hstack([always, columns[:, chosen]])
-            defined = fixed & np.all(finite[:, chosen], axis=1)
-            if not defined.all():
-                design = np.where(defined[:, None], design, 0.0)
-            weights[position] = self.probability[position] * defined
-            if places is not None and fit.latent is not None:
-                location, variance = fit.latent.predictor(self.effects, places, design)
-                leverage = variance / fit.dispersion
-            else:
-                location = design @ self.centre(position)
-                leverage = np.einsum("ni,ni->n", design @ fit.covariance, design)
-            locations[position] = location + shift
-            leverages[position] = np.maximum(leverage, 0.0)
+        design = np.hstack([always, columns])
+        finite: Mask = np.asarray(np.isfinite(design))
+        weights = np.repeat(self.probability[:, None], len(design), axis=1)
+        if not finite.all():
+            # A model is not defined where one of its terms is not.
+            weights[self._uses.T.astype(np.float64) @ ~finite.T > 0] = 0.0
+            design = np.where(finite, design, 0.0)
+        locations = self._centres.T @ design.T
+        leverages = np.zeros_like(locations)
+        for position in range(len(self.models)) if self.integrates else ():
+            own = design[:, self._uses[:, position]]
+            leverages[position] = np.einsum("ni,ni->n", own @ self.fits[position].covariance, own)
+        if places is not None:
+            for position, fit in enumerate(self.fits):
+                if fit.latent is not None:
+                    own = design[:, self._uses[:, position]]
+                    location, variance = fit.latent.predictor(self.effects, places, own)
+                    locations[position] = location
+                    leverages[position] = variance / fit.dispersion
         totals = weights.sum(axis=0)
         # A row where no model is defined has no prediction.
-        return weights / np.where(totals > 0, totals, np.nan), locations, leverages
+        weights /= np.where(totals > 0, totals, np.nan)
+        return weights, locations + shift, np.maximum(leverages, 0.0)
+
+    @cached_property
+    def _uses(self) -> Masks:
+        """Which terms (rows: fixed ones, then features) each model (columns) has."""
+        fixed = 1 + len(self.always)
+        uses = np.zeros((fixed + len(self.features), len(self.models)), dtype=np.bool_)
+        uses[:fixed] = True
+        for position, chosen in enumerate(self.models):
+            uses[fixed + chosen, position] = True
+        return uses
+
+    @cached_property
+    def _centres(self) -> Matrix:
+        """Coefficient of each term (rows) in each model (columns), zero where it has none."""
+        centres = np.zeros(self._uses.shape)
+        for position, chosen in enumerate(self.models):
+            fixed = 1 + len(self.always)
+            terms = np.concatenate([np.arange(fixed), fixed + chosen])
+            centres[terms, position] = self.centre(position)
+        return centres
 
     def _mixture(
         self, weights: Matrix, locations: Matrix, leverages: Matrix, trials: Column | None
