@@ -1,7 +1,8 @@
 """`dbrm.fit`, `dbrm.log_evidence`, `dbrm.enumerate_models`: the package in one call each."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -10,8 +11,17 @@ import numpy as np
 from dbrm._typing import Column, TableLike
 from dbrm._version import __version__
 from dbrm.chains import Checkpoint
-from dbrm.data import check_vector, learn_recipe
-from dbrm.errors import DBRMWarning, InvalidDataError
+from dbrm.data import (
+    AbstractBatches,
+    MemoryRows,
+    check_vector,
+    is_source,
+    learn_from_batches,
+    learn_recipe,
+    open_batches,
+    read_table,
+)
+from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
 from dbrm.evidence import Latent, add_latent, build_engine, log_evidence_with, resolve_prior
 from dbrm.formula import Reading, read_formula
 from dbrm.keeping import Job, read_job
@@ -19,6 +29,7 @@ from dbrm.posing import bind_effects, merge_repeats, observe
 from dbrm.posterior import Posterior
 from dbrm.running import execute
 from dbrm.settings import Settings
+from dbrm.tall import in_place, is_tall, may_repeat, obstacle, represent, wants_blocks
 
 __all__ = ["enumerate_models", "fit", "log_evidence", "resume"]
 
@@ -39,10 +50,13 @@ def fit(
     Parameters
     ----------
     X
-        Covariates: a NumPy array or a pandas, polars or pyarrow table. Or a formula such as
-        ``"y ~ x1 + C(site) + offset(log(area))"``; predictions then take tables like `data`.
+        Covariates: a NumPy array or a pandas, polars or pyarrow table; for data that need not
+        fit into memory a Parquet file, a pyarrow data set, a Dask data frame or array. Or a
+        formula such as ``"y ~ x1 + C(site) + offset(log(area))"``; predictions then take tables
+        like `data`.
     y
-        The response, unless a formula names it.
+        The response, or its column in `X`; nothing where a formula names it. In data on disk
+        or on a cluster what belongs to the rows is named, too, as in ``offset="log_area"``.
     data
         The table of a formula's columns.
     sample_weight
@@ -76,30 +90,124 @@ def fit(
     1
     """
     chosen = Settings.from_options(settings)
-    read = _read(X, y, data, chosen)
-    extras = {
+    rows = {
         "sample_weight": sample_weight,
-        "offset": _add(read.offset, offset),
+        "offset": offset,
         "trials": trials,
         "exposure": exposure,
     }
+    if is_source(X):
+        return execute(_job_of_source(X, y, rows, chosen))
+    if is_source(data):
+        msg = (
+            "A formula needs its data in memory. Name the response of a file or a Dask collection: "
+            "dbrm.fit(data, 'y')."
+        )
+        raise InvalidDataError(msg)
+    X, y = _split(X, y)
+    name = getattr(y, "name", None) or "y"
+    job = _job_in_place(X, y, rows, chosen) or _job_in_memory(X, y, data, rows, chosen)
+    return execute(job if isinstance(X, str) else replace(job, response=str(name)))
+
+
+def _job_in_memory(
+    X: TableLike, y: Any, data: TableLike | None, rows: Mapping[str, Any], chosen: Settings
+) -> Job:
+    """A run on a table that is checked, and copied, in one piece."""
+    read = _read(X, y, data, chosen)
+    extras = {**rows, "offset": _add(read.offset, rows["offset"])}
     observations = observe(read.response, read.table.n_rows, **extras)
     table = read.table
     # An effect of its own in every row: equal rows are not the same.
     own_effects = any(effect.column is None for effect in chosen.latent_effects)
-    if chosen.evidence is None and not own_effects:
+    mergeable = chosen.evidence is None and not own_effects
+    if mergeable and may_repeat(list(table.values.T), observations):
         table, observations = merge_repeats(table, observations)
-    job = Job(
+    blocks = None
+    if wants_blocks(table.n_rows, chosen):
+        blocks = MemoryRows(table, observations.given)
+        table, observations = represent(blocks, chosen)
+    return Job(
         table=table,
         observations=observations,
         recipe=read.recipe,
         settings=chosen,
         response=str(read.name) if read.name else "y",
         formula=X if isinstance(X, str) else "",
-        given=tuple(name for name, value in extras.items() if value is not None),
+        given=_given(extras),
         n_rows=read.table.n_rows,
+        rows=blocks,
     )
-    return execute(job)
+
+
+def _job_in_place(X: TableLike, y: Any, rows: Mapping[str, Any], chosen: Settings) -> Job | None:
+    """A run on tall data in memory that are numbers already; none on anything else."""
+    batches = None if isinstance(X, str) else in_place(X)
+    if batches is None or not wants_blocks(batches.n_rows, chosen):
+        return None
+    observations = observe(y, batches.n_rows, **rows)
+    if may_repeat(batches.raw.contents, observations):
+        return None
+    return _job_of_batches(replace(batches, extras=observations.given), rows, chosen)
+
+
+def _job_of_source(X: Any, y: Any, rows: Mapping[str, Any], chosen: Settings) -> Job:
+    """A run on a file, a data set or a Dask collection; in memory if that is not tall."""
+    names = {"weights": "sample_weight", "offset": "offset", "trials": "trials"}
+    names["exposure"] = "exposure"
+    if y is None:
+        msg = "y must name the column of the response (a Dask array beside a Dask array)."
+        raise InvalidDataError(msg)
+    roles = {"response": y} | {
+        role: rows[name] for role, name in names.items() if rows[name] is not None
+    }
+    batches = open_batches(X, roles)
+    if not is_tall(batches.n_rows, chosen):
+        columns, extras = batches.load()
+        table = columns if batches.named else np.column_stack(list(columns.values()))
+        inside = {name: extras.get(role) for role, name in names.items()}
+        job = _job_in_memory(table, extras["response"], None, inside, chosen)
+    else:
+        reason = obstacle(chosen)
+        if reason:
+            msg = f"X is visited in blocks, and {reason}."
+            raise InvalidSettingError(msg)
+        job = _job_of_batches(batches, rows, chosen)
+    return replace(job, response=y if isinstance(y, str) else "y")
+
+
+def _job_of_batches(batches: AbstractBatches, rows: Mapping[str, Any], chosen: Settings) -> Job:
+    """A run on tall data, wherever they are."""
+    recipe, blocks = learn_from_batches(batches, scale=chosen.scale, missing=chosen.missing)
+    table, observations = represent(blocks, chosen)
+    return Job(
+        table=table,
+        observations=observations,
+        recipe=recipe,
+        settings=chosen,
+        response="y",
+        formula="",
+        given=_given(rows),
+        n_rows=blocks.n_rows,
+        rows=blocks,
+    )
+
+
+def _given(rows: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name, value in rows.items() if value is not None)
+
+
+def _split(X: TableLike, y: Any) -> tuple[TableLike, Any]:
+    """The response, where it is named, taken out of its table."""
+    if not isinstance(y, str) or isinstance(X, str):
+        return X, y
+    raw = read_table(X)
+    if not raw.named or y not in raw.names:
+        msg = f"y={y!r} is not a column of X. Columns: {', '.join(raw.names)}."
+        raise InvalidDataError(msg)
+    columns = dict(zip(raw.names, raw.contents, strict=True))
+    response = columns.pop(y)
+    return columns, response
 
 
 def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:

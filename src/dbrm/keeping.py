@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from dbrm.chains import Checkpoint
-from dbrm.data import Recipe, Table, fingerprint
+from dbrm.data import AbstractRows, Recipe, Table, fingerprint
 from dbrm.errors import CheckpointError, FormulaError, InvalidSettingError
 from dbrm.evidence import Observations
 from dbrm.evolution import Problem
@@ -38,6 +38,8 @@ class Job:
     response, formula, given, n_rows
         For the record: the response's name, the formula if there was one, what came with
         the rows, and how many they were before equal ones were merged.
+    rows
+        All rows of tall data; table and observations are a sample that stands for them.
     """
 
     table: Table
@@ -48,14 +50,12 @@ class Job:
     formula: str
     given: tuple[str, ...]
     n_rows: int
+    rows: AbstractRows | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
         """The response and what belongs to its rows."""
-        named = {
-            field.name: getattr(self.observations, field.name) for field in fields(Observations)
-        }
-        return {name: column for name, column in named.items() if column is not None}
+        return dict(self.observations.given)
 
     @property
     def fingerprint(self) -> str:
@@ -91,6 +91,7 @@ def begin_run(folder: Checkpoint, job: Job, seed: np.random.SeedSequence, proble
         "formula": job.formula,
         "given": list(job.given),
         "n_rows": job.n_rows,
+        "tall": job.rows is not None,
     }
     arrays = {f"column_{name}": column for name, column in job.columns.items()}
     arrays |= {f"place_{name}": values for name, values in job.table.places.items()}
@@ -137,6 +138,13 @@ def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
         msg = (
             f"The run in {folder.folder} has a formula with expressions, which are code, and "
             "files hold none. Call dbrm.fit with the same formula, data, settings and checkpoint="
+            f"{str(folder.folder)!r}: it goes on from there."
+        )
+        raise CheckpointError(msg)
+    if content.get("tall"):
+        msg = (
+            f"The run in {folder.folder} is on tall data, of which it keeps a sample only. Call "
+            "dbrm.fit with the same data, settings and checkpoint="
             f"{str(folder.folder)!r}: it goes on from there."
         )
         raise CheckpointError(msg)

@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dbrm._typing import Column
-from dbrm.data import Table, check_response, check_vector, check_weights, find_repeats
+from dbrm.data import (
+    AbstractRows,
+    Block,
+    Table,
+    check_response,
+    check_vector,
+    check_weights,
+    find_repeats,
+)
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import (
     BoundEffect,
@@ -17,11 +25,13 @@ from dbrm.evidence import (
     add_latent,
     bind,
     build_engine,
+    build_tall,
     find_family,
     resolve_prior,
 )
 from dbrm.evolution import (
     Effort,
+    FeatureColumns,
     Filtration,
     Grammar,
     LatentTerms,
@@ -109,8 +119,12 @@ def pose(
     observations: Observations,
     settings: Settings,
     factors: Sequence[tuple[str, ...]] = (),
+    rows: AbstractRows | None = None,
 ) -> Problem:
-    """Put data, evidence, priors and rules together; `factors` are the columns of each."""
+    """Put data, evidence, priors and rules together; `factors` are the columns of each.
+
+    With `rows`, the table and the observations are a sample that stands for them.
+    """
     family = find_family(settings.family)
     chosen = settings.resolved(family.name, observations.n)
     # The preset has filled in what the user left open.
@@ -152,6 +166,11 @@ def pose(
             link=chosen.link,
             always=always_columns,
         )
+    tall = None
+    if rows is not None:
+        columns = {name: table.column(name) for name in table.names}
+        sample = Block(0, table.n_rows, columns, observations.given)
+        tall = build_tall(engine, rows, sample, FeatureColumns(always))
     size = chosen.population_size
     return Problem(
         table=table,
@@ -177,6 +196,8 @@ def pose(
         heredity=chosen.heredity,
         latent=latent,
         groups=_groups(chosen, table, factors, always),
+        tall=tall,
+        subsampled=chosen.subsample is not None,
     )
 
 

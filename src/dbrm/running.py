@@ -32,7 +32,7 @@ def execute(job: Job) -> Posterior:
     """Run a job to its posterior."""
     started = perf_counter()
     chosen = job.settings
-    problem = pose(job.table, job.observations, chosen, job.recipe.factors)
+    problem = pose(job.table, job.observations, chosen, job.recipe.factors, job.rows)
     run = _enumerate if chosen.algorithm == "enumerate" else _search
     problem, findings, report = run(problem, job)
     merged = findings.merger.merged()

@@ -96,6 +96,9 @@ class Settings:
     stop
         ``"agreement"``: end the run early when the chains agree. They are compared after every
         eighth of their populations (or steps), by the rules of `Posterior.diagnostics`.
+    subsample
+        Rows of tall data on which models are compared during the search (subsampling MCMC);
+        those reported are evaluated on all rows. ``None``: all rows count everywhere.
     n_chains, merge
         Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always, exclude, start
@@ -170,6 +173,7 @@ class Settings:
     max_models: int | None = None
     max_memory: float | None = None
     stop: Literal["agreement"] | None = None
+    subsample: int | None = None
     n_chains: int = 4
     merge: Literal["union", "mass", "uniform"] = "union"
     always: str | Sequence[str | Feature] = ()
@@ -201,6 +205,8 @@ class Settings:
         resolve_strategy(self.projection)
         if self.max_model_size is not None:
             self._check_integer("max_model_size", least=0)
+        if self.subsample is not None:
+            self._check_integer("subsample", least=1_000)
         for name in ("n_init", "n_iter", "n_final", "max_unique", "max_evaluations", "max_models"):
             if getattr(self, name) is not None:
                 self._check_integer(name, least=1)

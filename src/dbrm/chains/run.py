@@ -301,7 +301,7 @@ def run_chains(
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
         raise InvalidSettingError(msg)
-    workers = choose_workers(n_jobs, executor, n_chains, progress)
+    workers = choose_workers(n_jobs, executor, n_chains, progress, threads=problem.tall is not None)
     problem = _share_time(problem, workers.count / n_chains)
     workers.share(problem)
     chains = [

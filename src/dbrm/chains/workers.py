@@ -12,6 +12,7 @@ from concurrent.futures import Executor, as_completed
 from typing import Any, final
 
 import joblib
+from threadpoolctl import threadpool_limits
 
 from dbrm.chains.log import log_event
 from dbrm.chains.task import Outcome, Slice, run_slice
@@ -44,12 +45,15 @@ class AbstractWorkers(ABC):
 
 
 def choose_workers(
-    n_jobs: int | None, executor: Any, n_chains: int, live: Live | None
+    n_jobs: int | None, executor: Any, n_chains: int, live: Live | None, *, threads: bool = False
 ) -> AbstractWorkers:
-    """The place that the settings `n_jobs` and `executor`, or joblib's context, ask for."""
+    """The place that the settings `n_jobs` and `executor`, or joblib's context, ask for.
+
+    With `threads`, joblib's workers are threads, which have all data in common.
+    """
     if executor is None:
         count = min(joblib.effective_n_jobs(n_jobs), n_chains)
-        return Here(live) if count == 1 else Joblib(count)
+        return Here(live) if count == 1 else Joblib(count, threads=threads)
     if isinstance(executor, Executor):
         return Futures(executor, getattr(executor, "_max_workers", None) or n_chains)
     if executor == "ray":
@@ -92,11 +96,14 @@ class Here(AbstractWorkers):
 class Joblib(AbstractWorkers):
     """The workers of joblib: processes by default, or whatever `joblib.parallel_config` says.
 
-    Large arrays of the problem are shared between processes as memory maps.
+    Large arrays of the problem are shared between processes as memory maps, which is one more
+    copy of them. Threads need none.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, threads: bool = False) -> None:
         self._count = count
+        self._threads = threads
+        self._limits: Any = None
         self._parallel: Any = None
 
     @property
@@ -108,7 +115,10 @@ class Joblib(AbstractWorkers):
 
     def run(self, slices: list[Slice]) -> Iterator[Outcome]:
         if self._parallel is None:
-            self._parallel = _open_parallel(self._count)
+            if self._threads:
+                # For all threads until the end: each would restore what it found.
+                self._limits = threadpool_limits(limits=1)
+            self._parallel = _open_parallel(self._count, threads=self._threads)
         work = joblib.delayed(run_slice)
         waiting = {piece.task.index for piece in slices}
         try:
@@ -125,11 +135,16 @@ class Joblib(AbstractWorkers):
         if self._parallel is not None:
             self._parallel.__exit__(None, None, None)
             self._parallel = None
+        if self._limits is not None:
+            self._limits.restore_original_limits()
+            self._limits = None
 
 
-def _open_parallel(n_jobs: int) -> Any:
+def _open_parallel(n_jobs: int, *, threads: bool) -> Any:
     """Workers that stay; outcomes as they come, or, if the backend cannot do that, at the end."""
     options: dict[str, Any] = {"n_jobs": n_jobs, "batch_size": 1}
+    if threads:
+        options["backend"] = "threading"
     try:
         parallel = joblib.Parallel(return_as="generator_unordered", **options)
     except ValueError:

@@ -4,21 +4,38 @@ Everything that knows pandas, polars or pyarrow is in here; the rest of the pack
 a `Table`.
 """
 
+from dbrm.data.batch_learning import learn_from_batches
+from dbrm.data.batches import AbstractBatches, MemoryBatches
+from dbrm.data.intake import read_numbers, read_table
 from dbrm.data.learning import learn_recipe
 from dbrm.data.recipe import Recipe
 from dbrm.data.repeats import find_repeats
 from dbrm.data.response import check_response, check_vector, check_weights
+from dbrm.data.rows import AbstractRows, Block, MemoryRows, choose_sample, take_sample
 from dbrm.data.rules import ColumnRule
+from dbrm.data.sources import is_source, open_batches
 from dbrm.data.table import Table, fingerprint
 
 __all__ = [
+    "AbstractBatches",
+    "AbstractRows",
+    "Block",
     "ColumnRule",
+    "MemoryBatches",
+    "MemoryRows",
     "Recipe",
     "Table",
     "check_response",
     "check_vector",
     "check_weights",
+    "choose_sample",
     "find_repeats",
     "fingerprint",
+    "is_source",
+    "learn_from_batches",
     "learn_recipe",
+    "open_batches",
+    "read_numbers",
+    "read_table",
+    "take_sample",
 ]

@@ -20,7 +20,7 @@ from dbrm.data.columns import read_column
 from dbrm.data.wording import quote
 from dbrm.errors import InvalidDataError
 
-__all__ = ["RawTable", "read_table", "refuse_sparse", "to_array"]
+__all__ = ["RawTable", "read_numbers", "read_table", "refuse_sparse", "to_array"]
 
 
 @final
@@ -68,6 +68,22 @@ def read_table(X: TableLike, names: Sequence[str] | None = None) -> RawTable:
     columns, n_rows = native
     _check_size(n_rows, len(columns))
     return RawTable(_unique(list(columns)), tuple(columns.values()), n_rows, named=True)
+
+
+def read_numbers(X: TableLike) -> RawTable | None:
+    """A table whose columns are all numbers, as NumPy sees them; none of any other table."""
+    frame_or_array = isinstance(X, np.ndarray) or _is_frame(X)
+    if not frame_or_array:
+        return None
+    raw = read_table(X)
+    contents = [c if isinstance(c, np.ndarray) else c.to_numpy() for c in raw.contents]
+    if any(content.dtype.kind not in "biuf" for content in contents):
+        return None
+    return RawTable(raw.names, tuple(contents), raw.n_rows, raw.named)
+
+
+def _is_frame(X: TableLike) -> bool:
+    return isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
 
 
 def refuse_sparse(value: object, name: str) -> None:

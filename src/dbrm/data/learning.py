@@ -5,7 +5,7 @@ Replaying the recipe on new data is `dbrm.data.recipe`; nothing here runs at pre
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import read_column
@@ -20,7 +20,7 @@ from dbrm.data.table import Table
 from dbrm.data.wording import quote
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
 
-__all__ = ["learn_recipe"]
+__all__ = ["learn_recipe", "unique_outputs", "warn_dropped", "why_dropped"]
 
 
 def learn_recipe(
@@ -71,13 +71,12 @@ def learn_recipe(
     if missing == "error":
         refuse_missing(columns, advice="Remove these rows, or set missing='indicator'.")
     rules = tuple(learn_rule(column, missing) for column in columns)
-    made = _unique_outputs(rules)
+    made = unique_outputs(rules)
     values = assemble(rules, columns, made, raw.n_rows)
     redundant = find_redundant(values)
     kept = [j for j in range(len(made)) if j not in redundant]
-    dropped = [(rule.name, "constant") for rule in rules if not rule.outputs]
-    dropped += [(made[j], _reason(made, first)) for j, first in sorted(redundant.items())]
-    _warn_dropped(dropped, n_kept=len(kept))
+    dropped = why_dropped(rules, made, redundant)
+    warn_dropped(dropped, n_kept=len(kept))
     values = _compact(values, kept)
     table_names = tuple(made[j] for j in kept)
     means, sds = ((), ()) if scale is None else learn_scaling(values)
@@ -101,7 +100,8 @@ def _check_choice(setting: str, value: object, allowed: tuple[object, ...]) -> N
         raise InvalidSettingError(msg)
 
 
-def _unique_outputs(rules: Iterable[ColumnRule]) -> tuple[str, ...]:
+def unique_outputs(rules: Iterable[ColumnRule]) -> tuple[str, ...]:
+    """Names of all columns that the rules make, checked to be different."""
     made = tuple(name for rule in rules for name in rule.outputs)
     clashes = [name for name, count in Counter(made).items() if count > 1]
     if clashes:
@@ -121,11 +121,20 @@ def _compact(values: Matrix, kept: Sequence[int]) -> Matrix:
     return values[:, : len(kept)]
 
 
+def why_dropped(
+    rules: Iterable[ColumnRule], made: Sequence[str], redundant: Mapping[int, int | None]
+) -> list[tuple[str, str]]:
+    """Columns that are left out, each with the reason."""
+    dropped = [(rule.name, "constant") for rule in rules if not rule.outputs]
+    return dropped + [(made[j], _reason(made, first)) for j, first in sorted(redundant.items())]
+
+
 def _reason(names: Sequence[str], first: int | None) -> str:
     return "constant" if first is None else f"copy of {names[first]!r}"
 
 
-def _warn_dropped(dropped: Sequence[tuple[str, str]], *, n_kept: int) -> None:
+def warn_dropped(dropped: Sequence[tuple[str, str]], *, n_kept: int) -> None:
+    """Tell which columns are left out."""
     constant = [name for name, reason in dropped if reason == "constant"]
     copies = [f"{name!r} ({reason})" for name, reason in dropped if reason != "constant"]
     if constant:

@@ -92,7 +92,10 @@ class Recipe:
         caller
             Who is asking, for the message when the number of columns is wrong.
         """
-        raw = read_table(X)
+        return self.apply_raw(read_table(X), caller=caller)
+
+    def apply_raw(self, raw: RawTable, *, caller: str = "dbrm") -> Table:
+        """Make a table from columns that were read already."""
         if self.places:
             # An array's columns have the names they had in training.
             raw = replace(raw, named=True)
@@ -111,6 +114,23 @@ class Recipe:
             _warn_filled(rules, columns)
         values = assemble(rules, columns, self.names, raw.n_rows)
         return finish(values, self, places)
+
+    def only(self, names: Sequence[str]) -> Recipe:
+        """The recipe for some columns of the table."""
+        position = {name: index for index, name in enumerate(self.names)}
+        chosen = [position[name] for name in names]
+        return replace(
+            self,
+            names=tuple(names),
+            means=tuple(self.means[j] for j in chosen) if self.means else (),
+            sds=tuple(self.sds[j] for j in chosen) if self.sds else (),
+        )
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Input columns of which the table's columns are made."""
+        kept = set(self.names)
+        return tuple(rule.name for rule in self.columns if kept.intersection(rule.outputs))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON types; floats survive `json` exactly."""

@@ -1,12 +1,13 @@
 """Which engine answers for which family."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import final
 
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
+from dbrm.data import AbstractRows, Block
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
@@ -18,9 +19,19 @@ from dbrm.evidence.latent_engine import LatentEngine
 from dbrm.evidence.links import Link, find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.evidence.solvers import DampedNewton, PlainIRLS
+from dbrm.evidence.tall import AbstractColumns, AbstractTallEngine
+from dbrm.evidence.tall_gaussian import TallGaussianEngine
+from dbrm.evidence.tall_glm import TallGlmEngine
 from dbrm.status import Status
 
-__all__ = ["EvidenceFunction", "FunctionEngine", "Observations", "add_latent", "build_engine"]
+__all__ = [
+    "EvidenceFunction",
+    "FunctionEngine",
+    "Observations",
+    "add_latent",
+    "build_engine",
+    "build_tall",
+]
 
 # A user's own log evidence of the model with these columns and an intercept.
 EvidenceFunction = Callable[[Matrix, Column], float]
@@ -50,6 +61,12 @@ class Observations:
     offset: Column | None = None
     trials: Column | None = None
     exposure: Column | None = None
+
+    @property
+    def given(self) -> dict[str, Column]:
+        """What there is, by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: column for name, column in named.items() if column is not None}
 
     @property
     def n(self) -> float:
@@ -110,6 +127,16 @@ def build_engine(
         msg = "evidence= gets the columns of a model and cannot be combined with always=."
         raise InvalidSettingError(msg)
     return FunctionEngine(engine, evidence, observations.response)
+
+
+def build_tall(
+    engine: AbstractEngine, rows: AbstractRows, sample: Block, always: AbstractColumns
+) -> AbstractTallEngine:
+    """The engine for all rows, where `engine` answers for a sample of them."""
+    if isinstance(engine, GaussianEngine):
+        return TallGaussianEngine(rows, sample, engine.prior, always)
+    assert isinstance(engine, GlmEngine)
+    return TallGlmEngine(rows, sample, engine, always)
 
 
 def add_latent(

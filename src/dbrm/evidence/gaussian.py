@@ -27,7 +27,15 @@ from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likel
 from dbrm.evidence.score import ScoreTable
 from dbrm.status import Status
 
-__all__ = ["GaussianEngine"]
+__all__ = [
+    "DEPENDENCE_TOLERANCE",
+    "SMALLEST_FRACTION",
+    "SMALLEST_SPREAD",
+    "GaussianEngine",
+    "GaussianPopulation",
+    "residual_fraction",
+    "solve_centred",
+]
 
 # A column keeps less than this share of its variance beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
@@ -170,7 +178,7 @@ class GaussianEngine(AbstractEngine):
     def fraction(self, columns: Matrix) -> tuple[float, Status]:
         """Residual fraction of the model with these columns, by Householder QR of the rows."""
         rows, total, _ = self._target
-        return _residual_fraction(self._free(columns), rows / np.sqrt(total))
+        return residual_fraction(self._free(columns), rows / np.sqrt(total))
 
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
         """Log evidence of one model from its rows."""
@@ -200,7 +208,7 @@ class GaussianEngine(AbstractEngine):
         outside = float(rest @ rest)
         values, statuses = np.empty(len(masks)), np.empty(len(masks), dtype=np.uint8)
         for row, mask in enumerate(masks):
-            fraction, status = _residual_fraction(triangle[:, mask], inside)
+            fraction, status = residual_fraction(triangle[:, mask], inside)
             values[row], statuses[row] = self._score(fraction + outside, status, int(mask.sum()))
         return values, statuses
 
@@ -316,7 +324,7 @@ class GaussianPopulation(AbstractPrepared):
         return Kernel(evaluate_gaussian, self._context)
 
 
-def _residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]:
+def residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]:
     """Squared length of what unit columns leave of the target, by pivoted QR."""
     if block.shape[1] == 0:
         return float(target @ target), Status.OK
@@ -345,16 +353,33 @@ def _least_squares(
     means = weights @ scaled / n
     mean = float(weights @ (response / 2) / n) * 2
     centred = (scaled - means) * np.sqrt(weights)[:, None]
+    coefficients, covariance = solve_centred(
+        centred, (response - mean) * np.sqrt(weights), means, mean, n, shrinkage
+    )
+    powers = -np.concatenate([[0], exponents])
+    with np.errstate(over="ignore"):
+        return np.ldexp(coefficients, powers), np.ldexp(covariance, powers + powers[:, None])
+
+
+def solve_centred(
+    centred: Matrix, target: FloatArray, means: FloatArray, mean: float, n: float, shrinkage: float
+) -> tuple[FloatArray, Matrix]:
+    """Coefficients and their scale matrix from rows about their means, or rows equivalent to them.
+
+    Parameters
+    ----------
+    centred, target
+        Columns and response about their means, in weighted rows.
+    means, mean, n
+        The means of the columns and of the response, and the number of observations.
+    """
     scale = np.maximum(np.linalg.norm(centred, axis=0), np.finfo(float).tiny)
     left, values, right = np.linalg.svd(centred / scale, full_matrices=False)
     kept = values > _EPSILON * max(centred.shape) * values.max(initial=0.0)
     inverse = (right[kept].T / values[kept]) / scale[:, None]
-    slopes = shrinkage * inverse @ (left[:, kept].T @ ((response - mean) * np.sqrt(weights)))
+    slopes = shrinkage * inverse @ (left[:, kept].T @ target)
     covariance = np.empty((slopes.size + 1, slopes.size + 1))
     covariance[1:, 1:] = shrinkage * inverse @ inverse.T
     covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
     covariance[0, 0] = 1.0 / n + means @ covariance[1:, 1:] @ means
-    coefficients = np.concatenate([[mean - means @ slopes], slopes])
-    powers = -np.concatenate([[0], exponents])
-    with np.errstate(over="ignore"):
-        return np.ldexp(coefficients, powers), np.ldexp(covariance, powers + powers[:, None])
+    return np.concatenate([[mean - means @ slopes], slopes]), covariance

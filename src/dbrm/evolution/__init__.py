@@ -1,5 +1,6 @@
 """Populations that evolve: the one place where features, evidence and search meet."""
 
+from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.chain import ChainResult, Draws, Glimpse
 from dbrm.evolution.given_columns import MjmcmcRun, run_enumeration
 from dbrm.evolution.gmjmcmc import Gmjmcmc
@@ -19,6 +20,7 @@ __all__ = [
     "ChainResult",
     "Draws",
     "Effort",
+    "FeatureColumns",
     "Filtration",
     "Glimpse",
     "Gmjmcmc",

@@ -123,7 +123,8 @@ class Chain:
         mjmcmc: Mjmcmc | None = None,
     ) -> Exploration:
         """Visit the models of a population, all of them where that is affordable."""
-        prepared = self.problem.engine.prepare(population.columns)
+        features = population.features(self.registry)
+        prepared = self.problem.prepare(features, population.columns)
         terms = population.prior_terms(self.problem, self.registry)
         effort = self.problem.effort
         if prepared.size <= prepared.enumeration_limit:

@@ -36,7 +36,9 @@ class MjmcmcRun(AbstractRun):
         self._piece = _FIRST_PIECE
         self._walker = Walker(
             replace(problem.effort.mjmcmc, n_steps=self._n_steps),
-            problem.engine.prepare(self._population.columns),
+            problem.prepare(
+                self._population.features(self._chain.registry), self._population.columns
+            ),
             self._population.prior_terms(problem, self._chain.registry),
             np.zeros(self._population.size + len(problem.latent), dtype=np.bool_),
         )
@@ -104,7 +106,7 @@ def run_enumeration(
     chain = Chain(problem)
     population = all_covariates(problem, chain.registry)
     found = enumerate_population(
-        problem.engine.prepare(population.columns),
+        problem.prepare(population.features(chain.registry), population.columns),
         population.prior_terms(problem, chain.registry),
         window=problem.effort.window,
         max_kept=problem.effort.max_models,

@@ -1,5 +1,6 @@
 """Everything that stays fixed while populations evolve."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -10,7 +11,8 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import AbstractEngine, LatentEngine
+from dbrm.evidence import AbstractEngine, AbstractPrepared, AbstractTallEngine, LatentEngine
+from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.heredity import Heredity, Kinship
 from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
@@ -190,6 +192,12 @@ class Problem:
         Latent effects that are selected together with features.
     groups
         Covariates of which a model contains all or none.
+    tall
+        Evidence from all rows of tall data. `table` is then a sample of them, on which
+        features are built and compared, and `engine` knows the response of the sample, with
+        weights that make it stand for all rows.
+    subsampled
+        Whether models are searched by the evidence of the sample; what is reported is not.
     """
 
     table: Table
@@ -205,6 +213,19 @@ class Problem:
     heredity: Heredity | None = None
     latent: LatentTerms = field(default_factory=LatentTerms)
     groups: tuple[tuple[Feature, ...], ...] = ()
+    tall: AbstractTallEngine | None = None
+    subsampled: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the data, of which the table may be a sample."""
+        return self.table.n_rows if self.tall is None else self.tall.n_rows
+
+    def prepare(self, features: Sequence[Feature], columns: Matrix) -> AbstractPrepared:
+        """Make a population ready for the search; `columns` are those of the features."""
+        if self.tall is None or self.subsampled:
+            return self.engine.prepare(columns)
+        return self.tall.prepare(FeatureColumns(tuple(features)))
 
     @cached_property
     def covariates(self) -> list[Feature]:
@@ -238,8 +259,12 @@ class Problem:
 
     def simplify(self, feature: Feature) -> Feature:
         """Write powers of 0/1 columns as what they are."""
-        names = zip(self.table.names, self.table.binary, strict=True)
-        return drop_binary_powers(feature, [name for name, binary in names if binary])
+        return drop_binary_powers(feature, self._binary)
+
+    @cached_property
+    def _binary(self) -> list[str]:
+        binary = self.table.binary if self.tall is None else self.tall.rows.binary
+        return [name for name, is_so in zip(self.table.names, binary, strict=True) if is_so]
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""

@@ -25,8 +25,9 @@ from dbrm.status import Status
 
 __all__ = ["simple_features", "sweep_features"]
 
-# Cells (rows times features) held at once, and rows below which screening is too noisy.
-_MOST_CELLS = 20_000_000
+# Cells (rows times features) held at once, in all and as a share of tall data, which is to need
+# little memory beside itself; and rows below which screening is too noisy.
+_MOST_CELLS, _TALL_SHARE = 20_000_000, 0.3
 _FEWEST_ROWS = 1_000
 # Most pairs of columns whose products are scored in one round.
 _MOST_PAIRS = 3_000_000
@@ -57,9 +58,12 @@ def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
     names = _strongest(problem, _MOST_COVARIATES)
     sizes = level_sizes(len(names), len(grammar.transforms), most)
     rows_wanted = min(problem.table.n_rows, _FEWEST_ROWS)
-    while len(sizes) > 1 and sum(sizes) * rows_wanted > _MOST_CELLS:
+    cells = _MOST_CELLS
+    if problem.tall is not None:
+        cells = min(cells, int(_TALL_SHARE * problem.n_rows * problem.table.n_columns))
+    while len(sizes) > 1 and sum(sizes) * rows_wanted > cells:
         sizes.pop()
-    n_rows = max(rows_wanted, min(problem.table.n_rows, _MOST_CELLS // max(sum(sizes), 1)))
+    n_rows = max(rows_wanted, min(problem.table.n_rows, cells // max(sum(sizes), 1)))
     rows = np.linspace(0, problem.table.n_rows - 1, n_rows).astype(np.int64)
     levels = build_levels(problem.table, names, rows, grammar.transforms, len(sizes))
     maker = Maker(levels, names, grammar.transforms)
@@ -99,8 +103,8 @@ class _Ranking:
         self._maker = maker
         self._rows = rows
         self._starts = np.cumsum([0, *(level.size for level in levels)])
-        self._raw = [_scale(level.columns) for level in levels]
-        self._columns = _standardise(np.hstack(self._raw))
+        self._raw = [_scale(level.columns, in_place=True) for level in levels]
+        self._columns = _standardise(np.hstack(self._raw), in_place=True)
         self._sound = ~np.isnan(self._columns[0])
         self._prior = np.concatenate(
             [
@@ -114,7 +118,7 @@ class _Ranking:
             self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
         )
         # On thinned-out rows the best of many candidates looks better than it is.
-        thinned = rows.size < problem.table.n_rows
+        thinned = rows.size < problem.n_rows
         self._noise = 2.0 * log(n_candidates) / rows.size if thinned else 0.0
 
     def _with_starts(self, levels: list[Level]) -> list[tuple[Level, int]]:
@@ -352,17 +356,18 @@ class _Pool:
         return [self._registry.features[number] for number in (*first, *rest)]
 
 
-def _scale(columns: Matrix) -> Matrix:
+def _scale(columns: Matrix, *, in_place: bool = False) -> Matrix:
     """Columns divided by their largest absolute value; NaN where that is not finite."""
     with np.errstate(all="ignore"):
-        largest = np.max(np.abs(columns), axis=0)
-        return np.asarray(columns / np.where(largest > 0, largest, np.nan))
+        largest = np.maximum(np.max(columns, axis=0), -np.min(columns, axis=0))
+        unit = np.where(largest > 0, largest, np.nan)
+        return np.divide(columns, unit, out=columns if in_place else None)
 
 
-def _standardise(columns: Matrix) -> Matrix:
+def _standardise(columns: Matrix, *, in_place: bool = False) -> Matrix:
     """Centred columns of unit length; NaN where a column is not finite or constant."""
     with np.errstate(all="ignore"):
-        scaled = _scale(columns)
+        scaled = _scale(columns, in_place=in_place)
         scaled -= scaled.mean(axis=0)
         length = np.sqrt(np.einsum("nk,nk->k", scaled, scaled))
         scaled /= np.where(length > 1e-9 * np.sqrt(len(columns)), length, np.nan)

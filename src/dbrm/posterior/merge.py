@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dbrm._typing import FloatArray, IntArray, Mask
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution import ChainResult, Problem, Registry
+from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry
 from dbrm.features import Feature, evaluate
 from dbrm.search import (
     ModelTable,
@@ -169,7 +169,10 @@ class Merger:
             allowed = problem.kinship(registry).allows(part.models)
             part = part.take(np.flatnonzero(allowed))
         models = _with_prior(part.models, problem, registry)
-        models, n_refined = _refine(models, problem, registry)
+        models, refined = _refine(models, problem, registry)
+        if problem.subsampled:
+            # The evidence of a sample is for the search only.
+            part, models = part.take(refined), models.take(refined)
         weighted = _log_posterior(models) + part.log_weight
         log_mass = log_sum_exp(weighted)
         probability = np.exp(weighted - log_mass)
@@ -190,7 +193,7 @@ class Merger:
             probability=probability[order],
             log_mass=log_mass,
             log_lost=float(np.logaddexp.reduce(self._log_lost)),
-            n_refined=n_refined,
+            n_refined=int(refined.size),
             visited=[_visited(finders, chain) for chain in range(self._n_chains)],
             frequency=None if frequency is None else frequency[used] / self._n_chains,
         )
@@ -288,22 +291,29 @@ def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> Mod
     return _replace(models, log_prior=log_prior)
 
 
-def _refine(models: ModelTable, problem: Problem, registry: Registry) -> tuple[ModelTable, int]:
+def _refine(
+    models: ModelTable, problem: Problem, registry: Registry
+) -> tuple[ModelTable, IntArray]:
     """Recompute the evidence of the leading models from the rows, by the accurate route.
 
-    Where others lead then, because the first ones had lost their digits, those are next.
+    Where others lead then, because the first ones had lost their digits, those are next. By the
+    evidence of a sample models may be far from their places: then as many are recomputed as
+    there is time for, however far behind they seem to be. Also returns the rows of these models.
     """
     refined = np.zeros(len(models), dtype=np.bool_)
-    for _ in range(REFINE_ROUNDS if problem.engine.refines else 0):
+    refines = problem.tall is not None or problem.engine.refines
+    rounds = 1 if problem.subsampled else REFINE_ROUNDS
+    window = np.inf if problem.subsampled else REFINE_WINDOW
+    for _ in range(rounds if refines else 0):
         log_posterior = _log_posterior(models)
         order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
-        leading = order[log_posterior[order] >= log_posterior[order[0]] - REFINE_WINDOW]
+        leading = order[log_posterior[order] >= log_posterior[order[0]] - window]
         leading = leading[~refined[leading]]
         if leading.size == 0:
             break
         models, leading = _refine_rows(models, leading, problem, registry)
         refined[leading] = True
-    return models, int(refined.sum())
+    return models, np.flatnonzero(refined)
 
 
 def _refine_rows(
@@ -313,15 +323,20 @@ def _refine_rows(
     # Columns of all leading models are held at once; with many rows there is room for fewer.
     while True:
         wanted = np.unique(np.concatenate([models.features_of(row) for row in leading]))
-        if leading.size == 1 or wanted.size * problem.table.n_rows <= REFINE_CELLS:
+        cells = 0 if problem.tall is not None else wanted.size * problem.table.n_rows
+        if leading.size == 1 or cells <= REFINE_CELLS:
             break
         leading = leading[: leading.size // 2]
-    columns, _ = evaluate([registry.features[number] for number in wanted], problem.table)
+    features = [registry.features[number] for number in wanted]
     masks = np.zeros((leading.size, wanted.size), dtype=np.bool_)
     for position, row in enumerate(leading):
         masks[position, np.searchsorted(wanted, models.features_of(row))] = True
     log_evidence, statuses = models.log_evidence.copy(), models.statuses.copy()
-    log_evidence[leading], statuses[leading] = problem.engine.log_evidence_of(columns, masks)
+    if problem.tall is not None:
+        found = problem.tall.log_evidence_of(FeatureColumns(tuple(features)), masks)
+    else:
+        found = problem.engine.log_evidence_of(evaluate(features, problem.table)[0], masks)
+    log_evidence[leading], statuses[leading] = found
     return _replace(models, log_evidence=log_evidence, statuses=statuses), leading
 
 

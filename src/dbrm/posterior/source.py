@@ -26,7 +26,7 @@ from dbrm.evidence import (
     find_link,
     fit_with,
 )
-from dbrm.evolution import Problem
+from dbrm.evolution import FeatureColumns, Problem
 from dbrm.features import Feature, Transform, evaluate
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
@@ -125,7 +125,7 @@ class LiveSource(AbstractSource):
 
     @property
     def n_rows(self) -> int:
-        return self.problem.table.n_rows
+        return self.problem.n_rows
 
     @property
     def transforms(self) -> tuple[Transform, ...]:
@@ -151,6 +151,9 @@ class LiveSource(AbstractSource):
         has_trials = seen.family.has_trials
         # Merged rows come apart again; weights that are no counts have no rows to show.
         counts = np.floor(seen.weights).astype(np.int64)
+        if self.problem.tall is not None:
+            # A sample of the rows, each once; their weights make them stand for all.
+            counts = np.ones_like(counts)
         rows = np.repeat(np.arange(counts.size), np.where(counts == seen.weights, counts, 1))
         return Rows(
             table=self.table.take(rows),
@@ -170,9 +173,14 @@ class LiveSource(AbstractSource):
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
         key = (*(feature.key for feature in features), *np.flatnonzero(effects).tolist())
         if key not in self._fits:
-            columns = evaluate(features, self.table)[0]
-            self._fits[key] = fit_with(self.problem.engine, columns, effects)
+            self._fits[key] = self._fit_new(features, effects)
         return self._fits[key]
+
+    def _fit_new(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
+        if self.problem.tall is not None:
+            every = np.ones((1, len(features)), dtype=np.bool_)
+            return self.problem.tall.fit_many(FeatureColumns(tuple(features)), every)[0]
+        return fit_with(self.problem.engine, evaluate(features, self.table)[0], effects)
 
     def fit_many(
         self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
@@ -180,6 +188,8 @@ class LiveSource(AbstractSource):
         masks = np.zeros((len(models), len(features)), dtype=np.bool_)
         for mask, chosen in zip(masks, models, strict=True):
             mask[chosen] = True
+        if self.problem.tall is not None:
+            return self.problem.tall.fit_many(FeatureColumns(tuple(features)), masks)
         columns = evaluate(features, self.table)[0]
         return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
 
@@ -189,7 +199,7 @@ class LiveSource(AbstractSource):
         # Beside latent effects the moments of a fit are of the posterior itself.
         if self.law is None or self.effects:
             return [np.zeros_like(fit.coefficients) for fit in fits]
-        always = np.column_stack([np.ones(self.n_rows), evaluate(self.always, self.table)[0]])
+        always = np.column_stack([np.ones(self.table.n_rows), evaluate(self.always, self.table)[0]])
         columns = evaluate(features, self.table)[0]
         engine = self.problem.engine
         jeffreys = isinstance(engine, GlmEngine) and isinstance(engine.prior, Jeffreys)

@@ -1,0 +1,231 @@
+"""Learn a recipe from rows that come in batches: in three passes over all of them.
+
+As `dbrm.data.learning`, with two differences. Affine copies of a column are recognised on a
+sample of the rows, from which medians are taken as well. Levels of categories are in
+alphabetical order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from dbrm._typing import Column, IntArray
+from dbrm.data.batch_rows import BatchRows, read_extra
+from dbrm.data.batches import AbstractBatches, Batch
+from dbrm.data.columns import Kind, RawColumn, read_column
+from dbrm.data.learning import unique_outputs, warn_dropped, why_dropped
+from dbrm.data.recipe import Recipe, assemble
+from dbrm.data.redundancy import find_redundant
+from dbrm.data.rows import Block, choose_sample
+from dbrm.data.rules import MAX_LEVELS, ColumnRule, Missing, learn_rule
+from dbrm.data.scaling import Scale
+from dbrm.errors import InvalidDataError
+
+__all__ = ["learn_from_batches"]
+
+# Rows on which affine copies are recognised, and medians taken.
+_SAMPLE = 50_000
+
+
+def learn_from_batches(
+    batches: AbstractBatches, *, scale: Scale = None, missing: Missing = "error"
+) -> tuple[Recipe, BatchRows]:
+    """Check all rows and learn how to treat later ones alike."""
+    seen = _look(batches)
+    for column in seen.values():
+        column.check(missing)
+    rules, sample = _rules(batches, seen, missing)
+    made = unique_outputs(rules)
+    values = assemble(rules, sample, made, sample[0].values.size)
+    constant = {name for name, column in seen.items() if column.constant}
+    redundant = {
+        j: first
+        for j, first in find_redundant(values).items()
+        # What does not vary in a sample may vary elsewhere.
+        if first is not None or made[j] in constant
+    }
+    kept = [name for j, name in enumerate(made) if j not in redundant]
+    dropped = why_dropped(rules, made, redundant)
+    warn_dropped(dropped, n_kept=len(kept))
+    recipe = Recipe(
+        rules, tuple(kept), tuple(dropped), missing, None, named=batches.named, places=()
+    )
+    binary = {name for rule in rules for name in _binary_outputs(rule, seen[rule.name])}
+    rows = BatchRows(batches, recipe, tuple(name in binary for name in kept))
+    if scale is None:
+        return recipe, rows
+    means, sds = _scaling(rows)
+    recipe = replace(recipe, scale=scale, means=means, sds=sds)
+    return recipe, BatchRows(batches, recipe, rows.binary)
+
+
+def _binary_outputs(rule: ColumnRule, seen: "_Seen") -> list[str]:
+    plain = rule.kind != "categorical"
+    return [name for name in rule.outputs if not (plain and name == rule.name) or seen.switch]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """What all rows of a column are like."""
+
+    name: str
+    kind: Kind
+    n: int
+    n_missing: int
+    n_infinite: int
+    low: float
+    high: float
+    switch: bool
+    levels: frozenset[str]
+
+    @property
+    def constant(self) -> bool:
+        return self.kind != "categorical" and not self.low < self.high and not self.n_missing
+
+    def join(self, other: "_Seen") -> "_Seen":
+        kinds = {part.kind for part in (self, other) if part.n_missing < part.n}
+        if "categorical" in kinds and len(kinds) > 1:
+            msg = f"Column {self.name!r} holds text in some rows and numbers in others."
+            raise InvalidDataError(msg)
+        kind: Kind = "numeric" if len(kinds) > 1 else next(iter(kinds), self.kind)
+        return _Seen(
+            self.name,
+            kind,
+            self.n + other.n,
+            self.n_missing + other.n_missing,
+            self.n_infinite + other.n_infinite,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.switch and other.switch,
+            self.levels | other.levels,
+        )
+
+    def check(self, missing: Missing) -> None:
+        """Refuse what a model cannot use."""
+        if self.n_infinite:
+            msg = (
+                f"X contains inf: column {self.name!r} has {self.n_infinite}. "
+                "Remove these rows or repair the values."
+            )
+            raise InvalidDataError(msg)
+        if self.n_missing and missing == "error":
+            msg = (
+                f"X contains NaN or missing values: column {self.name!r} has {self.n_missing}. "
+                "Remove these rows, or set missing='indicator'."
+            )
+            raise InvalidDataError(msg)
+        if len(self.levels) > MAX_LEVELS:
+            msg = (
+                f"Column {self.name!r} has {len(self.levels)} different text values; at most "
+                f"{MAX_LEVELS} can be levels of a category. If it is an identifier, leave it out."
+            )
+            raise InvalidDataError(msg)
+
+
+def _look(batches: AbstractBatches) -> dict[str, _Seen]:
+    seen: dict[str, _Seen] = {}
+    for part in batches.each(_look_at, batches.names):
+        seen = {name: found.join(seen[name]) if seen else found for name, found in part.items()}
+    return seen
+
+
+def _look_at(batch: Batch) -> dict[str, _Seen]:
+    for name, content in batch.extras.items():
+        read_extra(name, content, batch.raw.n_rows)
+    columns = zip(batch.raw.names, batch.raw.contents, strict=True)
+    return {name: _summary(read_column(name, content)) for name, content in columns}
+
+
+def _summary(column: RawColumn) -> _Seen:
+    absent = column.missing
+    low, high, switch, n_infinite = np.inf, -np.inf, True, 0
+    if column.kind != "categorical":
+        values = column.values[~absent] if absent.any() else column.values
+        if values.size:
+            low, high = float(values.min()), float(values.max())
+        if not (np.isfinite(low) and np.isfinite(high)) and values.size:
+            n_infinite = int(np.isinf(values).sum())
+        switch = bool(low >= 0.0 and high <= 1.0 and np.all((values == 0) | (values == 1)))
+        switch = switch or not values.size
+    return _Seen(
+        column.name,
+        column.kind,
+        column.values.size,
+        int(absent.sum()),
+        n_infinite,
+        low,
+        high,
+        switch,
+        frozenset(column.levels),
+    )
+
+
+def _rules(
+    batches: AbstractBatches, seen: Mapping[str, _Seen], missing: Missing
+) -> tuple[tuple[ColumnRule, ...], list[RawColumn]]:
+    """The rule of every column, and a sample of the columns in terms of their rules."""
+    pick = _PickRaw(choose_sample(batches.n_rows, _SAMPLE))
+    parts = list(batches.each(pick, batches.names))
+    rules, sample = [], []
+    for j, name in enumerate(batches.names):
+        levels = tuple(sorted(seen[name].levels))
+        kind = seen[name].kind
+        plain = ColumnRule(name, kind, levels)
+        columns = [plain.conform(part[j]) for part in parts if part[j].values.size]
+        whole = RawColumn(name, kind, np.concatenate([c.values for c in columns]), levels)
+        rule = learn_rule(whole, missing)
+        absent = seen[name].n_missing
+        if missing == "indicator":
+            rule = replace(rule, indicator=0 < absent < seen[name].n)
+        rules.append(rule)
+        sample.append(whole)
+    return tuple(rules), sample
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _PickRaw:
+    """The chosen rows of every column of a batch."""
+
+    chosen: IntArray
+
+    def __call__(self, batch: Batch) -> list[RawColumn]:
+        first, last = np.searchsorted(self.chosen, [batch.start, batch.start + batch.raw.n_rows])
+        inside = self.chosen[first:last] - batch.start
+        found = []
+        for name, content in zip(batch.raw.names, batch.raw.contents, strict=True):
+            column = read_column(name, content)
+            found.append(RawColumn(name, column.kind, column.values[inside], column.levels))
+        return found
+
+
+def _scaling(rows: BatchRows) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation (divisor n - 1) of all rows; 0 and 1 if binary."""
+    totals = np.sum(list(rows.each(_Totals(rows.names, np.zeros(len(rows.names))), rows.names)), 0)
+    means = totals[0] / rows.n_rows
+    totals = np.sum(list(rows.each(_Totals(rows.names, means), rows.names)), 0)
+    sds = np.sqrt(totals[1] / (rows.n_rows - 1))
+    pairs = [
+        (0.0, 1.0) if binary else (float(mean), float(sd))
+        for mean, sd, binary in zip(means, sds, rows.binary, strict=True)
+    ]
+    return tuple(mean for mean, _ in pairs), tuple(sd for _, sd in pairs)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Totals:
+    """Sums and sums of squares about given centres."""
+
+    names: Sequence[str]
+    centres: Column
+
+    def __call__(self, block: Block) -> Any:
+        centred = [
+            block.columns[name] - centre
+            for name, centre in zip(self.names, self.centres, strict=True)
+        ]
+        return np.array([[c.sum() for c in centred], [float(c @ c) for c in centred]])

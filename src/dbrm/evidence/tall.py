@@ -1,0 +1,136 @@
+"""Evidence from rows that are visited in blocks: what every engine for tall data offers.
+
+Columns are made block by block and exist for one block at a time. Engines add up small sums
+over the blocks (Gram matrices, scores, triangular factors) wherever the rows are. They see
+neither features nor the search, as all engines.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
+from dbrm.data import AbstractRows, Block
+from dbrm.evidence.base import AbstractPrepared, ModelFit
+from dbrm.evidence.design import share_columns
+
+__all__ = ["AbstractColumns", "AbstractTallEngine", "Joined", "add_up", "standardised"]
+
+
+class AbstractColumns(ABC):
+    """Columns that are made from the covariates of one block at a time; picklable."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[str, ...]:
+        """The covariates they are made of."""
+
+    @abstractmethod
+    def make(self, block: Block) -> list[Column]:
+        """The columns over the rows of a block; not to be changed."""
+
+    @abstractmethod
+    def take(self, positions: IntArray) -> "AbstractColumns":
+        """Some of the columns."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined(AbstractColumns):
+    """Two lots of columns, one after the other."""
+
+    first: AbstractColumns
+    second: AbstractColumns
+
+    @property
+    def size(self) -> int:
+        return self.first.size + self.second.size
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.first.needs, *self.second.needs]))
+
+    def make(self, block: Block) -> list[Column]:
+        return [*self.first.make(block), *self.second.make(block)]
+
+    def take(self, positions: IntArray) -> AbstractColumns:
+        inside = positions < self.first.size
+        return Joined(
+            self.first.take(positions[inside]),
+            self.second.take(positions[~inside] - self.first.size),
+        )
+
+
+class AbstractTallEngine(ABC):
+    """Log evidence of models from all rows of tall data."""
+
+    #: The rows with their response.
+    rows: AbstractRows
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows.n_rows
+
+    @abstractmethod
+    def prepare(self, columns: AbstractColumns) -> AbstractPrepared:
+        """One population: all that its models need of the rows, in a few passes at most."""
+
+    def fit_many(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
+        """Fit models with care; those with columns in common share their passes."""
+        fits: dict[int, ModelFit] = {}
+        for rows, used in share_columns(masks):
+            found = self._fit_together(columns.take(used), masks[np.ix_(rows, used)])
+            fits.update(zip(rows.tolist(), found, strict=True))
+        return [fits[row] for row in range(len(masks))]
+
+    @abstractmethod
+    def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
+        """Fit models over few columns."""
+
+    def log_evidence_of(
+        self, columns: AbstractColumns, masks: Masks
+    ) -> tuple[FloatArray, StatusArray]:
+        """Log evidence of several models from all rows, by the most accurate route."""
+        fits = self.fit_many(columns, masks)
+        values = np.array([fit.log_evidence for fit in fits], dtype=np.float64)
+        return values, np.array([fit.status for fit in fits], dtype=np.uint8)
+
+
+def standardised(
+    n_rows: int,
+    columns: Sequence[Column],
+    location: FloatArray,
+    scale: FloatArray,
+    *,
+    spare: int = 0,
+) -> Matrix:
+    """Ones, then ``(column - location) / scale``, then `spare` columns not filled in yet."""
+    out = np.empty((n_rows, 1 + len(columns) + spare), order="F")
+    out[:, 0] = 1.0
+    with np.errstate(all="ignore"):
+        for j, column in enumerate(columns):
+            np.subtract(column, location[j], out=out[:, j + 1])
+            out[:, j + 1] /= scale[j]
+    return out
+
+
+def add_up(parts: Any) -> Any:
+    """Sum of arrays, or of tuples of arrays entry by entry, in their order."""
+    total: Any = None
+    for part in parts:
+        if total is None:
+            total = part
+        elif isinstance(part, tuple):
+            total = tuple(a + b for a, b in zip(total, part, strict=True))
+        else:
+            total = total + part
+    return total

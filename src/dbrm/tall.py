@@ -1,0 +1,105 @@
+"""Tall data: when rows are visited in blocks, and the sample that then stands for them.
+
+Features are built, compared and screened on a sample of the rows, the same in every run; the
+evidence of models comes from all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dbrm._typing import Column, TableLike
+from dbrm.data import (
+    AbstractRows,
+    Block,
+    MemoryBatches,
+    Table,
+    choose_sample,
+    find_repeats,
+    read_numbers,
+    take_sample,
+)
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence import Observations, find_family, resolve_prior, tall_obstacle
+from dbrm.settings import Settings
+
+__all__ = ["in_place", "is_tall", "may_repeat", "obstacle", "represent", "wants_blocks"]
+
+# From so many rows on they are visited in blocks.
+TALL_ROWS = 200_000
+# Rows of the sample that stands for all.
+SAMPLE_ROWS = 50_000
+# Rows of a sample that may be equal to others before equal rows are looked for everywhere.
+_FEW_REPEATS = 0.05
+
+
+def is_tall(n_rows: int, settings: Settings) -> bool:
+    """Whether there are very many rows, or more than the user wants to look at in the search."""
+    return n_rows >= TALL_ROWS if settings.subsample is None else n_rows > settings.subsample
+
+
+def wants_blocks(n_rows: int, settings: Settings) -> bool:
+    """Whether rows in memory are better visited in blocks.
+
+    What needs all rows at once gets them, as long as they are in memory.
+    """
+    if not is_tall(n_rows, settings):
+        return False
+    reason = obstacle(settings)
+    if reason and settings.subsample is not None:
+        msg = f"subsample= cannot be used here: {reason}."
+        raise InvalidSettingError(msg)
+    return not reason
+
+
+def obstacle(settings: Settings) -> str:
+    """What of the settings needs all rows in memory, and what to try; nothing if they do not."""
+    if settings.latent_effects:
+        return "latent= needs all rows in memory; leave it out, or fit a sample of the rows"
+    if settings.evidence is not None:
+        return "evidence= needs all rows in memory; leave it out, or fit a sample of the rows"
+    if settings.algorithm in ("rgmjmcmc", "pool-gibbs"):
+        return f"algorithm={settings.algorithm!r} needs all rows in memory; try algorithm='gmjmcmc'"
+    family = find_family(settings.family)
+    if settings.preset == "paper_code" and family.name != "gaussian":
+        return "preset='paper_code' fits models as the scripts did, in memory; leave it out"
+    chosen = settings.resolved(family.name, 1e6)
+    assert chosen.prior is not None
+    return tall_obstacle(family, chosen.link, resolve_prior(chosen.prior))
+
+
+def in_place(X: TableLike) -> MemoryBatches | None:
+    """A tall table of numbers in memory, to be used where it is; none of other tables."""
+    if getattr(X, "shape", (0,))[0] < TALL_ROWS:
+        return None
+    raw = read_numbers(X)
+    return None if raw is None else MemoryBatches(raw, {})
+
+
+def may_repeat(columns: Sequence[Column], observations: Observations) -> bool:
+    """Whether to look for equal rows: always with few rows, and where a sample has some."""
+    n_rows = observations.response.size
+    if n_rows < TALL_ROWS:
+        return True
+    chosen = choose_sample(n_rows, SAMPLE_ROWS)
+    extras = [column for name, column in observations.given.items() if name != "weights"]
+    found = find_repeats([column[chosen].astype(np.float64) for column in (*columns, *extras)])
+    return found is None or found[0].size < (1.0 - _FEW_REPEATS) * chosen.size
+
+
+def represent(rows: AbstractRows, settings: Settings) -> tuple[Table, Observations]:
+    """A sample of the rows, weighted to stand for all of them."""
+    chosen = choose_sample(rows.n_rows, settings.subsample or SAMPLE_ROWS)
+    table, extras = take_sample(rows, chosen)
+    sample = Observations(**extras)
+    if chosen.size == rows.n_rows:
+        return table, sample
+    total = float(np.sum(list(rows.each(_weight, ()))))
+    weights = np.ones(chosen.size) if sample.weights is None else sample.weights
+    return table, replace(sample, weights=weights * (total / weights.sum()))
+
+
+def _weight(block: Block) -> float:
+    weights = block.extras.get("weights")
+    return float(block.n_rows if weights is None else weights.sum())
