@@ -8,6 +8,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import final
 
+from threadpoolctl import threadpool_limits
+
 from dbrm._version import __version__
 from dbrm.chains import Checkpoint, Progress, RunReport, run_chains, seed_sequence
 from dbrm.errors import DBRMWarning, InvalidDataError
@@ -29,7 +31,16 @@ _MOST_MODELS = 1_000_000
 
 
 def execute(job: Job) -> Posterior:
-    """Run a job to its posterior."""
+    """Run a job to its posterior.
+
+    On tall data linear algebra runs in one thread: sums then do not depend on how many there
+    are, and chains have the other cores.
+    """
+    with threadpool_limits(limits=None if job.rows is None else 1):
+        return _execute(job)
+
+
+def _execute(job: Job) -> Posterior:
     started = perf_counter()
     chosen = job.settings
     problem = pose(job.table, job.observations, chosen, job.recipe.factors, job.rows)

@@ -55,7 +55,7 @@ class _OnBlock(Generic[T]):
         n = batch.raw.n_rows
         columns: dict[str, Column] = {}
         if self.recipe.names:
-            table = self.recipe.apply_raw(batch.raw)
+            table = self.recipe.apply_raw(batch.raw, checked=True)
             columns = {name: table.column(name) for name in table.names}
         extras = {
             name: content if _is_plain(content) else read_extra(name, content, n)

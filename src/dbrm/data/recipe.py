@@ -94,8 +94,8 @@ class Recipe:
         """
         return self.apply_raw(read_table(X), caller=caller)
 
-    def apply_raw(self, raw: RawTable, *, caller: str = "dbrm") -> Table:
-        """Make a table from columns that were read already."""
+    def apply_raw(self, raw: RawTable, *, caller: str = "dbrm", checked: bool = False) -> Table:
+        """Make a table from columns that were read already, and perhaps checked already."""
         if self.places:
             # An array's columns have the names they had in training.
             raw = replace(raw, named=True)
@@ -107,6 +107,8 @@ class Recipe:
             rule.conform(read_column(rule.name, raw.contents[position]))
             for rule, position in zip(rules, self._locate(raw, needed, caller), strict=True)
         ]
+        if checked:
+            return finish(assemble(rules, columns, self.names, raw.n_rows), self, places)
         refuse_infinite(columns)
         if self.missing == "error":
             refuse_missing(columns, advice="Remove these rows, or train with missing='indicator'.")

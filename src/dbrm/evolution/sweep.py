@@ -19,6 +19,7 @@ from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
+from dbrm.evolution.reranking import rank_again
 from dbrm.features import Feature, covariate, evaluate, fit_knots, multiply
 from dbrm.search import Mjmcmc, OptimiserMix, enumerate_population
 from dbrm.status import Status
@@ -27,7 +28,10 @@ __all__ = ["simple_features", "sweep_features"]
 
 # Cells (rows times features) held at once, in all and as a share of tall data, which is to need
 # little memory beside itself; and rows below which screening is too noisy.
-_MOST_CELLS, _TALL_SHARE = 20_000_000, 0.3
+_MOST_CELLS, _TALL_SHARE = 20_000_000, 0.35
+# Features of tall data, found on few rows, that are ranked again on the whole sample for each
+# one that is taken.
+_WIDER = 3
 _FEWEST_ROWS = 1_000
 # Most pairs of columns whose products are scored in one round.
 _MOST_PAIRS = 3_000_000
@@ -120,6 +124,7 @@ class _Ranking:
         # On thinned-out rows the best of many candidates looks better than it is.
         thinned = rows.size < problem.n_rows
         self._noise = 2.0 * log(n_candidates) / rows.size if thinned else 0.0
+        self._tried = n_candidates
 
     def _with_starts(self, levels: list[Level]) -> list[tuple[Level, int]]:
         return [(level, int(start)) for level, start in zip(levels, self._starts, strict=False)]
@@ -209,14 +214,18 @@ class _Ranking:
         if not float(residual @ residual) > 0:
             return []
         promise = self._promise(screen, residual, basis)
-        best = np.argsort(-promise, kind="stable")[:count]
+        wide = count if self._problem.tall is None else _WIDER * count
+        best = np.argsort(-promise, kind="stable")[:wide]
         ranked = [(float(promise[p]), self._maker.feature(int(p))) for p in best]
         for first, second in self._pairs:
-            ranked.extend(self._rank_products(screen, residual, first, second, count))
+            ranked.extend(self._rank_products(screen, residual, first, second, wide))
         if self._raw[0].shape[1] < self._problem.table.n_columns:
-            ranked.extend(self._rank_outsiders(screen, residual, count))
-        ranked = [(value, feature) for value, feature in ranked if np.isfinite(value)]
-        return sorted(ranked, key=lambda pair: (-pair[0], pair[1].canonical))[:count]
+            ranked.extend(self._rank_outsiders(screen, residual, wide))
+        ranked = _best_first(ranked)[:wide]
+        if self._problem.tall is not None:
+            features = [feature for _, feature in ranked]
+            ranked = _best_first(rank_again(self._problem, screen, model, features, self._tried))
+        return ranked[:count]
 
     def _promise(self, screen: Screen, residual: Column, basis: Matrix) -> FloatArray:
         """Log posterior each held feature promises to add to the model of the leaders."""
@@ -354,6 +363,12 @@ class _Pool:
         """All features, these first."""
         rest = [number for number in self._columns if number not in first]
         return [self._registry.features[number] for number in (*first, *rest)]
+
+
+def _best_first(ranked: list[tuple[float, Feature]]) -> list[tuple[float, Feature]]:
+    """In the order of their promise, without those that promise nothing."""
+    finite = [(value, feature) for value, feature in ranked if np.isfinite(value)]
+    return sorted(finite, key=lambda pair: (-pair[0], pair[1].canonical))
 
 
 def _scale(columns: Matrix, *, in_place: bool = False) -> Matrix:

@@ -48,7 +48,7 @@ def test_results_come_in_the_order_of_the_chains(whole, monkeypatch):
     """Whatever the order in which they end: here the last one ends first."""
     from dbrm.chains import workers
 
-    monkeypatch.setattr("dbrm.chains.run.choose_workers", lambda *_: Backwards())
+    monkeypatch.setattr("dbrm.chains.run.choose_workers", lambda *_, **__: Backwards())
 
     class Backwards(workers.AbstractWorkers):
         count = 3

@@ -1,0 +1,52 @@
+"""Features found on few rows, ranked again on the whole sample of tall data."""
+
+from math import log
+
+import numpy as np
+
+from dbrm._typing import Matrix
+from dbrm.evidence import Screen
+from dbrm.evolution.problem import Problem
+from dbrm.features import Feature, evaluate, fit_knots
+
+__all__ = ["rank_again"]
+
+# Columns held at once.
+_COLUMNS = 32
+
+
+def rank_again(
+    problem: Problem, screen: Screen, model: Matrix, features: list[Feature], tried: int
+) -> list[tuple[float, Feature]]:
+    """Log posterior that each feature promises to add to the model with these columns.
+
+    The best of so many features `tried` look better than they are: the share of the residual
+    that one of them explains by chance is taken off.
+    """
+    basis, _ = np.linalg.qr(_to_unit(np.array(model)))
+    residual = screen.residual - screen.residual.mean()
+    residual = residual - basis @ (basis.T @ residual)
+    norm = float(residual @ residual)
+    shares = np.zeros(len(features))
+    for start in range(0, len(features), _COLUMNS):
+        part = features[start : start + _COLUMNS]
+        fitted = [fit_knots(problem.simplify(feature), problem.table) for feature in part]
+        columns = _to_unit(evaluate(fitted, problem.table)[0])
+        left = 1.0 - np.sum((basis.T @ columns) ** 2, axis=0)
+        with np.errstate(all="ignore"):
+            found = (residual @ columns) ** 2 / (left * norm)
+        shares[start : start + len(part)] = np.where(left > 1e-6, found, 0.0)
+    noise = 2.0 * log(tried) / problem.table.n_rows
+    gains = screen.gain(np.clip(np.nan_to_num(shares - noise), 0.0, 1.0))
+    prior = problem.model_prior.feature_log_prior
+    return [(float(gain) + prior(f), f) for gain, f in zip(gains, features, strict=True)]
+
+
+def _to_unit(columns: Matrix) -> Matrix:
+    """The columns, changed in place: centred, of unit length; zero where that cannot be."""
+    with np.errstate(all="ignore"):
+        columns /= np.maximum(np.max(np.abs(columns), axis=0), np.finfo(float).tiny)
+        columns -= columns.mean(axis=0)
+        columns /= np.sqrt(np.einsum("nk,nk->k", columns, columns))
+    columns[:, ~np.isfinite(columns[0])] = 0.0
+    return columns
