@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix, TableLike
-from dbrm.data import Recipe, check_weights
+from dbrm.data import Recipe, check_weights, is_source
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
@@ -219,6 +219,11 @@ class DBRMClassifier(
         if not 0.0 < self.eta < 1.0:
             msg = f"eta must be strictly between 0 and 1; got eta={self.eta!r}."
             raise InvalidSettingError(msg)
+        if is_source(X):
+            # Rows out of memory: the family checks that they hold zeros and ones.
+            self.posteriors_ = (self._search(X, y, sample_weight=sample_weight, offset=offset),)
+            self.classes_ = np.array([0, 1])
+            return self
         classes, codes = _read_labels(y, sample_weight)
         wanted = [1] if classes.size == 2 else range(classes.size)
         rows = {"sample_weight": sample_weight, "offset": offset}

@@ -39,6 +39,7 @@ def fit(
     y: Any = None,
     *,
     data: TableLike | None = None,
+    ignore: Sequence[str] = (),
     sample_weight: Any = None,
     offset: Any = None,
     trials: Any = None,
@@ -59,6 +60,8 @@ def fit(
         or on a cluster what belongs to the rows is named, too, as in ``offset="log_area"``.
     data
         The table of a formula's columns.
+    ignore
+        Columns of `X` that are no covariates.
     sample_weight
         Frequency weights; a weight of two is the row twice. Equal rows are merged, so that
         the search is the same as well.
@@ -97,14 +100,14 @@ def fit(
         "exposure": exposure,
     }
     if is_source(X):
-        return execute(_job_of_source(X, y, rows, chosen))
+        return execute(_job_of_source(X, y, ignore, rows, chosen))
     if is_source(data):
         msg = (
             "A formula needs its data in memory. Name the response of a file or a Dask collection: "
             "dbrm.fit(data, 'y')."
         )
         raise InvalidDataError(msg)
-    X, y = _split(X, y)
+    X, y = _split(X, y, ignore)
     name = getattr(y, "name", None) or "y"
     job = _job_in_place(X, y, rows, chosen) or _job_in_memory(X, y, data, rows, chosen)
     return execute(job if isinstance(X, str) else replace(job, response=str(name)))
@@ -151,7 +154,9 @@ def _job_in_place(X: TableLike, y: Any, rows: Mapping[str, Any], chosen: Setting
     return _job_of_batches(replace(batches, extras=observations.given), rows, chosen)
 
 
-def _job_of_source(X: Any, y: Any, rows: Mapping[str, Any], chosen: Settings) -> Job:
+def _job_of_source(
+    X: Any, y: Any, ignore: Sequence[str], rows: Mapping[str, Any], chosen: Settings
+) -> Job:
     """A run on a file, a data set or a Dask collection; in memory if that is not tall."""
     names = {"weights": "sample_weight", "offset": "offset", "trials": "trials"}
     names["exposure"] = "exposure"
@@ -161,7 +166,7 @@ def _job_of_source(X: Any, y: Any, rows: Mapping[str, Any], chosen: Settings) ->
     roles = {"response": y} | {
         role: rows[name] for role, name in names.items() if rows[name] is not None
     }
-    batches = open_batches(X, roles)
+    batches = open_batches(X, roles, ignore=ignore)
     if not is_tall(batches.n_rows, chosen):
         columns, extras = batches.load()
         table = columns if batches.named else np.column_stack(list(columns.values()))
@@ -171,6 +176,9 @@ def _job_of_source(X: Any, y: Any, rows: Mapping[str, Any], chosen: Settings) ->
         reason = obstacle(chosen)
         if reason:
             msg = f"X is visited in blocks, and {reason}."
+            raise InvalidSettingError(msg)
+        if chosen.executor is not None:
+            msg = "executor= is for tables in memory: the rows of X have a place of their own."
             raise InvalidSettingError(msg)
         job = _job_of_batches(batches, rows, chosen)
     return replace(job, response=y if isinstance(y, str) else "y")
@@ -197,17 +205,19 @@ def _given(rows: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, value in rows.items() if value is not None)
 
 
-def _split(X: TableLike, y: Any) -> tuple[TableLike, Any]:
-    """The response, where it is named, taken out of its table."""
-    if not isinstance(y, str) or isinstance(X, str):
+def _split(X: TableLike, y: Any, ignore: Sequence[str]) -> tuple[TableLike, Any]:
+    """The table without columns to ignore, and without the response where it is one of them."""
+    if isinstance(X, str) or not (isinstance(y, str) or ignore):
         return X, y
     raw = read_table(X)
-    if not raw.named or y not in raw.names:
-        msg = f"y={y!r} is not a column of X. Columns: {', '.join(raw.names)}."
-        raise InvalidDataError(msg)
+    for name in (*ignore, *([y] if isinstance(y, str) else [])):
+        if not raw.named or name not in raw.names:
+            what = "y" if name == y else "ignore"
+            msg = f"{what}={name!r} is not a column of X. Columns: {', '.join(raw.names)}."
+            raise InvalidDataError(msg)
     columns = dict(zip(raw.names, raw.contents, strict=True))
-    response = columns.pop(y)
-    return columns, response
+    response = columns.pop(y) if isinstance(y, str) else y
+    return {name: c for name, c in columns.items() if name not in ignore}, response
 
 
 def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:

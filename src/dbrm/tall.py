@@ -6,6 +6,8 @@ evidence of models comes from all of them.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -20,11 +22,20 @@ from dbrm.data import (
     read_numbers,
     take_sample,
 )
-from dbrm.errors import InvalidSettingError
+from dbrm.data.arrow_batches import ARROW_SUFFIXES, open_dataset
+from dbrm.errors import InvalidFileError, InvalidSettingError
 from dbrm.evidence import Observations, find_family, resolve_prior, tall_obstacle
 from dbrm.settings import Settings
 
-__all__ = ["in_place", "is_tall", "may_repeat", "obstacle", "represent", "wants_blocks"]
+__all__ = [
+    "in_place",
+    "is_tall",
+    "is_tall_file",
+    "may_repeat",
+    "obstacle",
+    "represent",
+    "wants_blocks",
+]
 
 # From so many rows on they are visited in blocks.
 TALL_ROWS = 200_000
@@ -37,6 +48,16 @@ _FEW_REPEATS = 0.05
 def is_tall(n_rows: int, settings: Settings) -> bool:
     """Whether there are very many rows, or more than the user wants to look at in the search."""
     return n_rows >= TALL_ROWS if settings.subsample is None else n_rows > settings.subsample
+
+
+def is_tall_file(path: Path) -> bool:
+    """Whether a file is read in blocks: it can be, and has very many rows."""
+    if path.suffix.lower() not in ARROW_SUFFIXES or find_spec("pyarrow") is None:
+        return False
+    try:
+        return bool(open_dataset(path).count_rows() >= TALL_ROWS)
+    except InvalidFileError:
+        return False
 
 
 def wants_blocks(n_rows: int, settings: Settings) -> bool:

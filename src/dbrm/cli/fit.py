@@ -52,6 +52,9 @@ def fit(
     time_budget: Annotated[
         str | None, typer.Option(help="End after about this time: 60s, 5m, 1h.")
     ] = None,
+    subsample: Annotated[
+        int | None, typer.Option(min=1000, help="Rows compared in the search of tall data.")
+    ] = None,
     missing: Annotated[str, typer.Option(help="Missing values: error or indicator.")] = "error",
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed, the same run.")
@@ -72,6 +75,7 @@ def fit(
     """Search for readable models of one column of a table."""
     from dbrm import fitting
     from dbrm.data.files import read_columns
+    from dbrm.tall import is_tall_file
 
     seconds = None if time_budget is None else _seconds(time_budget)
     if resume is not None:
@@ -87,7 +91,10 @@ def fit(
         msg = "give a table and --response, the column to explain; or --resume and a folder."
         raise typer.BadParameter(msg)
     with told_to_the_user():
-        columns = read_columns(data)
+        if latent is None and is_tall_file(data):
+            columns: Any = data
+        else:
+            columns = read_columns(data)
         y = _take(columns, response)
         rows = {
             argument: _take(columns, name)
@@ -99,14 +106,14 @@ def fit(
             )
             if name is not None
         }
-        for name in _listed(ignore):
-            _take(columns, name)
         posterior = fitting.fit(
             columns,
             y,
             **rows,
+            ignore=_listed(ignore),
             family=family,
-            latent=read_latent(latent or [], columns),
+            latent=read_latent(latent, columns) if latent else (),
+            subsample=subsample,
             link=link,
             prior=prior,
             preset=preset,
@@ -137,7 +144,10 @@ def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_j
         raise typer.Exit(128 + Signals[ended])
 
 
-def _take(columns: dict[str, Any], name: str) -> Any:
+def _take(columns: dict[str, Any] | Path, name: str) -> Any:
+    """A column of its own; of a file that is read in blocks only its name."""
+    if isinstance(columns, Path):
+        return name
     if name not in columns:
         listed = ", ".join(columns)
         msg = f"the table has no column {name!r}. Its columns: {listed}."

@@ -4,14 +4,23 @@ import csv
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbrm.cli.errors import told_to_the_user
 from dbrm.cli.json_text import json_text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbrm._typing import Matrix
+
 __all__ = ["predict"]
+
+_NAMES = ("mean", "lower", "upper")
+# Rows written at a time.
+_ROWS = 100_000
 
 
 def predict(
@@ -27,36 +36,44 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="JSON in place of CSV.")] = False,
 ) -> None:
     """Predict new rows: mean and interval of each, as CSV."""
+    import numpy as np
+
     from dbrm.data.files import read_columns
     from dbrm.posterior import load
+    from dbrm.tall import is_tall_file
 
     with told_to_the_user():
-        posterior, columns = load(run), read_columns(data)
+        posterior = load(run)
+        columns: Any = data if is_tall_file(data) else read_columns(data)
         named = {"offset": offset, "trials": trials, "exposure": exposure}
         extras = {key: _column(columns, name) for key, name in named.items() if name is not None}
         mean = posterior.predict(columns, **extras)
         limits = posterior.predict_interval(columns, level, **extras)
-        rows = [
-            {"mean": float(centre), "lower": float(low), "upper": float(high)}
-            for centre, (low, high) in zip(mean, limits, strict=True)
-        ]
-        text = json_text(rows) + "\n" if as_json else _as_csv(rows)
+        texts = _in_pieces(np.column_stack([mean, limits]), as_json=as_json)
         if out is None:
-            sys.stdout.write(text)
+            sys.stdout.writelines(texts)
         else:
-            out.write_text(text)
+            with out.open("w", encoding="utf-8") as file:
+                file.writelines(texts)
 
 
-def _column(columns: dict[str, Any], name: str) -> Any:
+def _column(columns: dict[str, Any] | Path, name: str) -> Any:
+    """A column; of a file that is read in blocks only its name."""
+    if isinstance(columns, Path):
+        return name
     if name not in columns:
         msg = f"the table has no column {name!r}. Its columns: {', '.join(columns)}."
         raise typer.BadParameter(msg)
     return columns[name]
 
 
-def _as_csv(rows: list[dict[str, float]]) -> str:
-    buffer = StringIO()
-    writer = csv.DictWriter(buffer, ["mean", "lower", "upper"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+def _in_pieces(numbers: "Matrix", *, as_json: bool) -> "Iterator[str]":
+    """The text of the predictions, some rows at a time."""
+    if as_json:
+        yield json_text([dict(zip(_NAMES, row, strict=True)) for row in numbers.tolist()]) + "\n"
+        return
+    yield ",".join(_NAMES) + "\n"
+    for start in range(0, len(numbers), _ROWS):
+        buffer = StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(numbers[start : start + _ROWS].tolist())
+        yield buffer.getvalue()

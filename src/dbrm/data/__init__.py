@@ -5,6 +5,7 @@ a `Table`.
 """
 
 from dbrm.data.batch_learning import learn_from_batches
+from dbrm.data.batch_rows import read_extra
 from dbrm.data.batches import AbstractBatches, MemoryBatches
 from dbrm.data.intake import read_numbers, read_table
 from dbrm.data.learning import learn_recipe
@@ -35,6 +36,7 @@ __all__ = [
     "learn_from_batches",
     "learn_recipe",
     "open_batches",
+    "read_extra",
     "read_numbers",
     "read_table",
     "take_sample",

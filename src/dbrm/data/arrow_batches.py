@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from dbrm.data import rows as blocks
-from dbrm.data.batches import AbstractBatches, Batch
+from dbrm.data.batches import AbstractBatches, Batch, split_table
 from dbrm.data.intake import RawTable, read_table
 from dbrm.errors import InvalidFileError
 
@@ -95,6 +95,10 @@ class ArrowBatches(AbstractBatches):
                 Batch(start, raw, {role: content[name] for role, name in self.roles.items()})
             )
             start += found.n_rows
+
+    def load(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        wanted = list(dict.fromkeys([*self.covariates, *self.roles.values()]))
+        return split_table(self.dataset.to_table(columns=wanted), self.covariates, self.roles)
 
     def _tables(self, columns: list[str]) -> Iterator[Any]:
         """Tables of as many rows as a block has; the last one may be shorter."""

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-import numpy as np
-
+from dbrm._typing import TableLike
 from dbrm.data import rows as blocks
-from dbrm.data.intake import RawTable
+from dbrm.data.intake import RawTable, read_table
 
-__all__ = ["AbstractBatches", "Batch", "MemoryBatches", "itself"]
+__all__ = ["AbstractBatches", "Batch", "MemoryBatches", "itself", "split_table"]
 
 T = TypeVar("T")
 
@@ -56,27 +55,14 @@ class AbstractBatches(ABC):
         """The batches themselves, a few at a time."""
         return self.each(itself, names)
 
+    @abstractmethod
     def load(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """All columns in memory, and what belongs to the rows; for tables that are not tall."""
-        parts = list(self.stream(self.names))
-        columns = {
-            name: np.concatenate([_content(part.raw.contents[j]) for part in parts])
-            for j, name in enumerate(self.names)
-        }
-        extras = {
-            name: np.concatenate([_content(part.extras[name]) for part in parts])
-            for name in parts[0].extras
-        }
-        return columns, extras
+        """All covariates in memory, and what belongs to the rows; for data that are not tall."""
 
 
 def itself(batch: Batch) -> Batch:
     """The batch, for work that is done elsewhere."""
     return batch
-
-
-def _content(content: Any) -> Any:
-    return content if isinstance(content, np.ndarray) else content.to_numpy()
 
 
 @final
@@ -108,3 +94,18 @@ class MemoryBatches(AbstractBatches):
             yield work(
                 Batch(start, raw, {name: column[rows] for name, column in self.extras.items()})
             )
+
+    def load(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return dict(zip(self.names, self.raw.contents, strict=True)), dict(self.extras)
+
+
+def split_table(
+    table: TableLike, names: Sequence[str], roles: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Covariates of a table in memory, and the columns that play other roles."""
+    raw = read_table(table)
+    content = dict(zip(raw.names, raw.contents, strict=True))
+    return (
+        {name: content[name] for name in names},
+        {role: content[name] for role, name in roles.items()},
+    )

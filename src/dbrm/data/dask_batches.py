@@ -8,7 +8,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from dbrm.data import rows as blocks
-from dbrm.data.batches import AbstractBatches, Batch, itself
+from dbrm.data.batches import AbstractBatches, Batch, itself, split_table
 from dbrm.data.intake import RawTable, read_table
 
 __all__ = ["DaskArrayBatches", "DaskFrameBatches"]
@@ -57,6 +57,10 @@ class DaskFrameBatches(AbstractBatches):
 
     def stream(self, names: Sequence[str]) -> Iterator[Batch]:
         return _compute_in_turn(*self._tasks(itself, names), self._sizes)
+
+    def load(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        wanted = list(dict.fromkeys([*self.covariates, *self.roles.values()]))
+        return split_table(self.frame[wanted].compute(), self.covariates, self.roles)
 
     def _tasks(self, work: Callable[[Batch], Any], names: Sequence[str]) -> tuple[Any, Any]:
         wanted = list(dict.fromkeys([*names, *self.roles.values()]))
@@ -118,6 +122,10 @@ class DaskArrayBatches(AbstractBatches):
 
     def stream(self, names: Sequence[str]) -> Iterator[Batch]:
         return _compute_in_turn(*self._tasks(itself, names), self._sizes)
+
+    def load(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        columns = dict(zip(self.names, np.asarray(self.array.compute()).T, strict=True))
+        return columns, {role: column.compute() for role, column in self.extras.items()}
 
     def _tasks(self, work: Callable[[Batch], Any], names: Sequence[str]) -> tuple[Any, Any]:
         from dask import delayed

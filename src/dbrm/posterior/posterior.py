@@ -22,6 +22,7 @@ from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
+from dbrm.posterior.new_rows import cut_rows
 from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import Rows
@@ -376,9 +377,8 @@ class Posterior:
     def _blocks(
         self, X: TableLike, offset: Any, trials: Any, exposure: Any
     ) -> Iterator[StudentMixture | FamilyMixture]:
-        if isinstance(self.recipe, FormulaRecipe):
-            offset = self.recipe.offset_of(X, offset)
-        return self._averaged.blocks(self.recipe.apply(X), offset, trials, exposure)
+        for piece in cut_rows(self.recipe, X, offset, trials, exposure):
+            yield from self._averaged.blocks(*piece)
 
     def coefficients(self, level: float = 0.95, *, conditional: bool = False) -> "pd.DataFrame":
         """Coefficients averaged over models, with equal-tailed credible intervals.
