@@ -59,6 +59,9 @@ __all__ = ["bind_effects", "merge_repeats", "observe", "pose"]
 
 Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
 
+# Nats below the best within which models are kept that are compared on a subsample: its noise
+# moves them by tens of nats.
+_SUBSAMPLE_WINDOW = 100.0
 # Of one model of a few features in a table, and of the work on it.
 _BYTES_PER_MODEL = 200
 # Steps per population that is not enumerated, and of the reversible samplers, by default.
@@ -275,6 +278,7 @@ def _effort(chosen: Settings, default_steps: int) -> Effort:
         ),
         max_models=per_chain,
         max_merged=merged,
+        window=Effort().window if chosen.subsample is None else _SUBSAMPLE_WINDOW,
     )
 
 

@@ -81,15 +81,17 @@ class _Products:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Triangle:
-    """Triangular factor of the rows of a block, and which columns are finite in it."""
+    """Triangular factor of the rows of a block, which columns are finite, and observations."""
 
     rows: _Rows
 
-    def __call__(self, block: Block) -> tuple[Matrix, Mask]:
+    def __call__(self, block: Block) -> tuple[Matrix, Mask, float]:
         rows = self.rows(block)
         sound = np.isfinite(rows).all(axis=0)
         rows[:, ~sound] = 0.0
-        return _triangle(rows), np.asarray(sound)
+        weights = block.extras.get("weights")
+        n = float(block.n_rows if weights is None else weights.sum())
+        return _triangle(rows), np.asarray(sound), n
 
 
 def _triangle(rows: Matrix) -> Matrix:
@@ -188,13 +190,15 @@ class TallGaussianEngine(AbstractTallEngine):
         work = self._rows_of(columns)
         triangle = np.zeros((0, columns.size + self.always.size + 2))
         sound = np.ones(triangle.shape[1], dtype=np.bool_)
-        for part, finite in self.rows.each(_Triangle(work), work.columns.needs):
+        n = 0.0
+        for part, finite, count in self.rows.each(_Triangle(work), work.columns.needs):
             triangle = _triangle(np.vstack([triangle, part]))
             sound &= finite
+            n += count
         triangle[:, ~sound] = 0.0
-        # Householder's signs are arbitrary: the first row is the total of the rows.
-        total = triangle[0] * np.sign(triangle[0, 0])
-        fitted = _Fitted(self, work, total, triangle[1:, 1:])
+        # The first row is the total of all rows; the others stand for rows about their means.
+        means = triangle[0, 1:] / triangle[0, 0]
+        fitted = _Fitted(self, work, n, means, triangle[1:, 1:])
         return [fitted.fit(mask) for mask in masks]
 
 
@@ -203,12 +207,15 @@ class _Fitted:
     """Models over the columns of one triangular factor, which stands in for the rows."""
 
     def __init__(
-        self, engine: TallGaussianEngine, work: _Rows, total: FloatArray, centred: Matrix
+        self,
+        engine: TallGaussianEngine,
+        work: _Rows,
+        n: float,
+        means: FloatArray,
+        centred: Matrix,
     ) -> None:
         self._engine, self._work = engine, work
-        self._n = float(total[0] ** 2)
-        self._means = total[1:] / total[0]
-        self._centred = centred
+        self._n, self._means, self._centred = n, means, centred
         target = centred[:, -1]
         self._sum_of_squares = max(float(target @ target), _TINY)
         self._shape = engine._shape(self._n, self._sum_of_squares, work.scale[-1])

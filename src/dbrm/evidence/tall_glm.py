@@ -44,8 +44,8 @@ __all__ = ["TallGlmEngine"]
 
 # Nats that another step promises: below the first a population is expanded where it stands,
 # below the second a model has converged (what is left is extrapolated).
-_NEAR, _AT_MAXIMUM = 0.1, 1e-4
-_MOST_STEPS, _MOST_NEAR_STEPS = 25, 4
+_NEAR, _AT_MAXIMUM = 0.1, 1e-6
+_MOST_STEPS, _MOST_NEAR_STEPS = 25, 5
 
 
 @final
@@ -245,7 +245,12 @@ class TallGlmEngine(AbstractTallEngine):
         for _ in range(_MOST_NEAR_STEPS):
             work = _Step(self._law, both, location, scale, (every,), (beta,))
             bad, sums = add_up(self.rows.each(work, both.needs))
-            _leave_out(sums, bad > 0)
+            unsound = (bad[1:] > 0) & np.isfinite(scale)
+            if unsound.any():
+                # Not finite in some row that is not in the sample: left out altogether.
+                scale, beta = np.where(unsound, inf, scale), beta.copy()
+                beta[1:][unsound] = 0.0
+                continue
             here = _Expansion(
                 both, location, scale, beta, float(sums[-1, -1]), sums[:-1, -1], sums[:-1, :-1]
             )
@@ -346,12 +351,6 @@ def _unit(information: Matrix) -> FloatArray:
     """Square roots of the diagonal; infinite for columns without information."""
     diagonal = np.diag(information)
     return np.where(diagonal > 0, np.sqrt(np.maximum(diagonal, 0.0)), inf)
-
-
-def _leave_out(sums: Matrix, bad: FloatArray) -> None:
-    """Take columns that are not finite somewhere out of the sums."""
-    where = np.flatnonzero(bad)
-    sums[where] = sums[:, where] = 0.0
 
 
 def _newton_step(information: Matrix, score: FloatArray) -> tuple[FloatArray, float]:

@@ -1,0 +1,216 @@
+"""Tests of `dbrm.evidence.tall_gaussian` and `dbrm.evidence.tall_glm`.
+
+An engine that visits rows in blocks must say what the engine in memory says.
+"""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dbrm.data.rows as blocks
+from dbrm.data import Block, MemoryRows, Table
+from dbrm.evidence import (
+    GaussianEngine,
+    GlmEngine,
+    Jeffreys,
+    Observations,
+    build_engine,
+    build_tall,
+    resolve_prior,
+)
+from dbrm.evolution import FeatureColumns
+from dbrm.features import covariate, evaluate, parse_feature
+from dbrm.status import Status
+
+NAMES = ("a", "b", "c", "d")
+FEATURES = tuple(parse_feature(text, NAMES) for text in ("a", "b", "a*b", "sin(c)", "c", "exp(a)"))
+ALWAYS = (covariate("d"),)
+EVERY = np.array([[bool(i >> j & 1) for j in range(6)] for i in range(64)])
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 173)
+
+
+def simulate(rng, family, n=900):
+    values = rng.normal(size=(n, 4)) * [1.0, 2.0, 1.0, 5.0] + [0.0, 0.0, 0.0, 1e4]
+    eta = 0.5 * values[:, 0] * values[:, 1] - 0.8 * np.sin(values[:, 2])
+    if family == "gaussian":
+        response = 1e6 + eta + rng.normal(size=n)
+    elif family == "binomial":
+        response = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
+    else:
+        response = rng.poisson(np.exp(np.minimum(eta, 3.0))).astype(float)
+    return Table(NAMES, values), response
+
+
+def engines(table, observations, *, family="gaussian", always=ALWAYS, prior="jeffreys", rows=None):
+    """The engine in memory, and the one that visits blocks, with a sample of every third row."""
+    given = observations.given
+    columns = evaluate(always, table)[0] if always else None
+    prior = resolve_prior(prior)
+    whole = build_engine(observations, prior, family=family, always=columns)
+    chosen = np.arange(0, table.n_rows, 3)
+    sample = {name: table.column(name)[chosen] for name in NAMES}
+    extras = {name: column[chosen] for name, column in given.items()}
+    part = build_engine(
+        Observations(**extras),
+        prior,
+        family=family,
+        always=None if columns is None else columns[chosen],
+    )
+    rows = MemoryRows(table, given) if rows is None else rows
+    block = Block(0, chosen.size, sample, extras)
+    return whole, build_tall(part, rows, block, FeatureColumns(always))
+
+
+@pytest.mark.parametrize("prior", ["jeffreys", "bic", "hyper-g", "g-prior"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("small_blocks")
+def test_gaussian_populations_are_those_in_memory(rng, prior, weighted):
+    table, response = simulate(rng, "gaussian")
+    weights = rng.integers(1, 4, table.n_rows).astype(float) if weighted else None
+    observations = Observations(response, weights=weights, offset=rng.normal(size=table.n_rows))
+    whole, tall = engines(table, observations, prior=prior)
+    expected = whole.prepare(evaluate(FEATURES, table)[0]).log_evidence(EVERY)
+    found = tall.prepare(FeatureColumns(FEATURES)).log_evidence(EVERY)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-8)
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("always", [(), ALWAYS])
+@pytest.mark.usefixtures("small_blocks")
+def test_gaussian_fits_are_those_in_memory(rng, always):
+    table, response = simulate(rng, "gaussian")
+    whole, tall = engines(table, Observations(response), always=always)
+    masks = EVERY[::7]
+    expected = whole.fit_many(evaluate(FEATURES, table)[0], masks)
+    found = tall.fit_many(FeatureColumns(FEATURES), masks)
+    for a, b in zip(expected, found, strict=True):
+        assert b.log_evidence == pytest.approx(a.log_evidence, abs=1e-8)
+        assert b.log_likelihood == pytest.approx(a.log_likelihood, abs=1e-8)
+        assert b.dispersion == pytest.approx(a.dispersion, rel=1e-9)
+        assert b.degrees_of_freedom == a.degrees_of_freedom
+        np.testing.assert_allclose(b.coefficients, a.coefficients, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_lost_block_is_noticed(rng):
+    """Negative control: the comparison above has the power to fail."""
+    table, response = simulate(rng, "gaussian")
+
+    class Forgetful(MemoryRows.__mro__[1]):
+        names, n_rows, binary = NAMES, table.n_rows, table.binary
+
+        def each(self, work, names):
+            found = list(MemoryRows(table, {"response": response}).each(work, names))
+            return iter(found[:-1])
+
+    whole, tall = engines(table, Observations(response), rows=Forgetful())
+    expected = whole.prepare(evaluate(FEATURES, table)[0]).log_evidence(EVERY)[0]
+    found = tall.prepare(FeatureColumns(FEATURES)).log_evidence(EVERY)[0]
+    assert np.max(np.abs(found - expected)) > 1.0
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_columns_that_are_not_finite_outside_the_sample_have_no_evidence(rng):
+    """log_abs(b) has a pole in a row that is not in the sample; nothing else is spoiled."""
+    table, response = simulate(rng, "gaussian")
+    values = table.values.copy()
+    values[1, 1] = 0.0
+    table = Table(NAMES, values)
+    features = (*FEATURES[:2], parse_feature("log_abs(b)", NAMES))
+    for family in ("gaussian", "poisson"):
+        y = response if family == "gaussian" else np.abs(np.round(response - response.mean()))
+        whole, tall = engines(table, Observations(y), family=family, always=())
+        masks = np.array([[1, 1, 0], [1, 0, 1], [0, 0, 1]], dtype=bool)
+        found, statuses = tall.prepare(FeatureColumns(features)).log_evidence(masks)
+        exact, _ = whole.prepare(evaluate(features[:2], table)[0]).log_evidence(masks[:1, :2])
+        assert found[0] == pytest.approx(exact[0], abs=1e-6 if family == "gaussian" else 0.05)
+        assert list(found[1:]) == [-np.inf, -np.inf]
+        assert set(statuses[1:]) == {Status.RANK_DEFICIENT}
+        fits = tall.fit_many(FeatureColumns(features), masks)
+        assert [fit.status for fit in fits[1:]] == [Status.RANK_DEFICIENT] * 2
+        assert np.isfinite(fits[0].log_evidence)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("always", [(), ALWAYS])
+@pytest.mark.usefixtures("small_blocks")
+def test_streamed_newton_is_newton(rng, family, always):
+    table, response = simulate(rng, family)
+    extras = {"weights": rng.integers(1, 3, table.n_rows).astype(float)}
+    if family == "poisson":
+        extras["exposure"] = rng.uniform(0.5, 2.0, table.n_rows)
+    whole, tall = engines(table, Observations(response, **extras), family=family, always=always)
+    masks = EVERY[::5]
+    expected = whole.fit_many(evaluate(FEATURES, table)[0], masks)
+    found = tall.fit_many(FeatureColumns(FEATURES), masks)
+    for a, b in zip(expected, found, strict=True):
+        assert b.status is Status.OK
+        assert b.log_evidence == pytest.approx(a.log_evidence, abs=1e-6)
+        assert b.log_likelihood == pytest.approx(a.log_likelihood, abs=1e-6)
+        np.testing.assert_allclose(b.coefficients, a.coefficients, rtol=1e-4, atol=1e-4)
+        spread = np.sqrt(np.diag(a.covariance))
+        np.testing.assert_allclose(np.sqrt(np.diag(b.covariance)), spread, rtol=1e-3)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_expansion_is_near_for_models_with_mass(rng):
+    r"""Errors are of order :math:`\Delta^{3/2}/\sqrt n`; models far below may be far off."""
+    table, response = simulate(rng, "binomial", n=4000)
+    whole, tall = engines(table, Observations(response), family="binomial", always=())
+    exact = whole.prepare(evaluate(FEATURES, table)[0]).log_evidence(EVERY)[0]
+    found = tall.prepare(FeatureColumns(FEATURES)).log_evidence(EVERY)[0]
+    behind = exact[-1] - exact
+    near = behind < 10.0
+    assert near.sum() >= 4
+    assert np.max(np.abs(found - exact)[near]) < 0.05
+    # Far from the expansion the approximation is one: what is reported must not come from it.
+    assert np.max(np.abs(found - exact)) > 1.0
+
+
+def test_a_pass_needs_less_memory_than_the_columns(rng):
+    """Rows in blocks are never a matrix of rows by features; in memory they are."""
+    n, features = 300_000, FEATURES * 3
+    table = Table(NAMES, rng.normal(size=(n, 4)))
+    response = rng.normal(size=n)
+    tall = engines(table, Observations(response), always=())[1]
+    tall.prepare(FeatureColumns(features))
+
+    def peak(work):
+        tracemalloc.start()
+        work()
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    matrix = n * len(features) * 8
+    whole = GaussianEngine(response, Jeffreys())
+    assert peak(lambda: tall.prepare(FeatureColumns(features))) < matrix
+    assert peak(lambda: whole.prepare(evaluate(features, table)[0])) > matrix
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_responses_outside_the_domain_are_found_in_all_rows(rng):
+    table, response = simulate(rng, "binomial")
+    bad = response.copy()
+    bad[1] = 2.0
+    with pytest.raises(ValueError, match="needs y to be 0 or 1"):
+        engines(
+            table,
+            Observations(response),
+            family="binomial",
+            rows=MemoryRows(table, {"response": bad}),
+        )
+
+
+def test_the_sample_engine_may_be_a_generalised_linear_model(rng):
+    table, response = simulate(rng, "poisson")
+    whole, tall = engines(table, Observations(response), family="poisson")
+    assert isinstance(whole, GlmEngine)
+    assert replace(tall, rows=tall.rows).n_rows == table.n_rows
