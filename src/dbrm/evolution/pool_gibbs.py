@@ -23,13 +23,12 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray
-from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
-from dbrm.evolution.gmjmcmc import Evolution
+from dbrm.evolution.chain import Chain
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
-from dbrm.evolution.run import AbstractRun
-from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.evolution.sampling import AbstractSampling
+from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature
 from dbrm.search import effects_of, enumerate_population
 
@@ -59,33 +58,16 @@ def log_window_count(n_pool: int, size: int) -> FloatArray:
 
 
 @final
-class PoolGibbs(AbstractRun):
+class PoolGibbs(AbstractSampling):
     """One chain: a GMJMCMC phase fills the pool, then models of it are drawn exactly."""
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
-        self._rng = rng
-        self._chain = Chain(problem)
-        self._evolution = Evolution(rng, self._chain, share_of_time=0.5)
+        super().__init__(rng, problem)
         self._sampler: _Sampler | None = None
         self._model: list[int] = []
-        self._draws: list[tuple[float, float]] = []
         self._total: FloatArray = np.zeros(0)
 
-    @property
-    def finished(self) -> bool:
-        return self._evolution.finished and (
-            len(self._draws) == self._chain.problem.effort.n_final
-            or (len(self._draws) > 0 and self._chain.out_of_time())
-        )
-
-    @property
-    def n_done(self) -> int:
-        return self._evolution.n_done + len(self._draws)
-
-    def advance(self, most: int) -> None:
-        if not self._evolution.finished:
-            self._evolution.advance(most)
-            return
+    def _draw(self) -> tuple[float, int]:
         if self._sampler is None:
             pool = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
             names = [self._chain.registry.features[number] for number in pool.numbers]
@@ -93,49 +75,26 @@ class PoolGibbs(AbstractRun):
             self._model = self._sampler.best_known()
             self._total = np.zeros(pool.numbers.size)
         self._model, value, window, inclusion = self._sampler.step(self._rng, self._model)
-        self._draws.append((value, float(len(self._model))))
         self._total[window] += inclusion
+        return value, len(self._model)
 
-    def glimpse(self) -> Glimpse:
-        effort = self._chain.problem.effort
-        return self._chain.glimpse(self.n_done, effort.n_populations + effort.n_final)
-
-    def freeze(self) -> Snapshot:
-        own = Snapshot(
-            content={"model": self._model, "sampling": self._sampler is not None},
-            arrays={
-                "draws": np.array(self._draws, dtype=np.float64).reshape(-1, 2),
-                "total": self._total,
-            },
-        )
-        return Snapshot.join(
-            generator=freeze_generator(self._rng),
-            chain=self._chain.freeze(),
-            evolution=self._evolution.freeze(),
-            own=own,
-            sampler=Snapshot() if self._sampler is None else self._sampler.freeze(),
-        )
-
-    def thaw(self, snapshot: Snapshot) -> None:
-        thaw_generator(self._rng, snapshot.part("generator"))
-        self._chain.thaw(snapshot.part("chain"))
-        self._evolution.thaw(snapshot.part("evolution"))
-        own = snapshot.part("own")
-        self._model = own.content["model"]
-        self._draws = [(value, size) for value, size in own.arrays["draws"].tolist()]
-        self._total = own.arrays["total"].copy()
-        if own.content["sampling"]:
-            sampler = snapshot.part("sampler")
-            pool = Reservoir.thawed(sampler.part("pool"), self._chain.problem.table)
-            names = sampler.part("own").features["names"]
-            self._sampler = _Sampler(self._chain, pool, names)
-
-    def result(self) -> ChainResult:
+    def _frequency(self) -> FloatArray:
         frequency = np.zeros(len(self._chain.registry))
         if self._sampler is not None:
             frequency[self._sampler.pool.numbers] = self._total / len(self._draws)
-        log_posterior, size = np.array(self._draws, dtype=np.float64).reshape(-1, 2).T
-        return self._chain.result(Draws(log_posterior, size, frequency))
+        return frequency
+
+    def _freeze_sampler(self) -> Snapshot:
+        own = Snapshot(content={"model": self._model}, arrays={"total": self._total})
+        pool = Snapshot() if self._sampler is None else self._sampler.freeze()
+        return Snapshot.join(state=own, pool=pool)
+
+    def _thaw_sampler(self, snapshot: Snapshot) -> None:
+        own, frozen = snapshot.part("state"), snapshot.part("pool")
+        self._model = own.content["model"]
+        self._total = own.arrays["total"].copy()
+        pool = Reservoir.thawed(frozen.part("pool"), self._chain.problem.table)
+        self._sampler = _Sampler(self._chain, pool, frozen.part("own").features["names"])
 
 
 class _Sampler:

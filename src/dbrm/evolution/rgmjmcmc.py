@@ -13,18 +13,17 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, Matrix
+from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import log_evidence_with
-from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
-from dbrm.evolution.gmjmcmc import Evolution
+from dbrm.evolution.chain import Chain
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
-from dbrm.evolution.run import AbstractRun
-from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.evolution.sampling import AbstractSampling
+from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature, evaluate, fit_knots
 from dbrm.search import PriorTerms, effects_of, log_sum_exp
 from dbrm.status import Status
@@ -37,87 +36,46 @@ _TRIES_PER_PLACE = 20
 
 
 @final
-class Rgmjmcmc(AbstractRun):
+class Rgmjmcmc(AbstractSampling):
     """One reversible chain."""
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
-        self._rng = rng
-        self._chain = Chain(problem)
-        self._evolution = Evolution(rng, self._chain, share_of_time=0.5)
+        super().__init__(rng, problem)
         self._space: _FeatureSpace | None = None
         self._model: Model = frozenset()
-        self._draws: list[tuple[float, float]] = []
         self._visits: dict[int, int] = {}
 
-    @property
-    def finished(self) -> bool:
-        return self._evolution.finished and (
-            len(self._draws) == self._chain.problem.effort.n_final
-            or (len(self._draws) > 0 and self._chain.out_of_time())
-        )
-
-    @property
-    def n_done(self) -> int:
-        return self._evolution.n_done + len(self._draws)
-
-    def advance(self, most: int) -> None:
-        if not self._evolution.finished:
-            self._evolution.advance(most)
-            return
+    def _draw(self) -> tuple[float, int]:
         if self._space is None:
             reservoir = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
             self._space = _FeatureSpace(self._chain, reservoir)
             self._model = _draw_start(self._rng, self._chain, self._space)
-        self._step(self._space)
-
-    def _step(self, space: "_FeatureSpace") -> None:
         rate = self._chain.problem.effort.mjmcmc.rate
-        self._model, swap = reversible_step(self._rng, space, self._model, rate)
+        self._model, swap = reversible_step(self._rng, self._space, self._model, rate)
         self._chain.count_move("population swap", accepted=swap.accepted)
-        self._draws.append((space.log_posterior(self._model), float(len(self._model))))
         for number in _features_of(self._model):
             self._visits[number] = self._visits.get(number, 0) + 1
+        return self._space.log_posterior(self._model), len(self._model)
 
-    def glimpse(self) -> Glimpse:
-        effort = self._chain.problem.effort
-        return self._chain.glimpse(self.n_done, effort.n_populations + effort.n_final)
-
-    def freeze(self) -> Snapshot:
-        own = Snapshot(
-            content={"model": sorted(self._model), "sampling": self._space is not None},
-            arrays={
-                "draws": np.array(self._draws, dtype=np.float64).reshape(-1, 2),
-                "visits": np.array(list(self._visits.items()), dtype=np.int64).reshape(-1, 2),
-            },
-        )
-        return Snapshot.join(
-            generator=freeze_generator(self._rng),
-            chain=self._chain.freeze(),
-            evolution=self._evolution.freeze(),
-            own=own,
-            space=Snapshot() if self._space is None else self._space.freeze(),
-        )
-
-    def thaw(self, snapshot: Snapshot) -> None:
-        thaw_generator(self._rng, snapshot.part("generator"))
-        self._chain.thaw(snapshot.part("chain"))
-        self._evolution.thaw(snapshot.part("evolution"))
-        own = snapshot.part("own")
-        self._model = frozenset(own.content["model"])
-        self._draws = [(value, size) for value, size in own.arrays["draws"].tolist()]
-        self._visits = dict(own.arrays["visits"].tolist())
-        if own.content["sampling"]:
-            space = snapshot.part("space")
-            reservoir = Reservoir.thawed(space.part("reservoir"), self._chain.problem.table)
-            self._space = _FeatureSpace(self._chain, reservoir)
-            self._space.thaw(space)
-
-    def result(self) -> ChainResult:
+    def _frequency(self) -> FloatArray:
         frequency = np.zeros(len(self._chain.registry))
         for number, count in self._visits.items():
             frequency[number] = count / len(self._draws)
-        log_posterior, size = np.array(self._draws, dtype=np.float64).reshape(-1, 2).T
-        return self._chain.result(Draws(log_posterior, size, frequency))
+        return frequency
+
+    def _freeze_sampler(self) -> Snapshot:
+        visits = np.array(list(self._visits.items()), dtype=np.int64).reshape(-1, 2)
+        own = Snapshot(content={"model": sorted(self._model)}, arrays={"visits": visits})
+        space = Snapshot() if self._space is None else self._space.freeze()
+        return Snapshot.join(state=own, space=space)
+
+    def _thaw_sampler(self, snapshot: Snapshot) -> None:
+        own, space = snapshot.part("state"), snapshot.part("space")
+        self._model = frozenset(own.content["model"])
+        self._visits = dict(own.arrays["visits"].tolist())
+        reservoir = Reservoir.thawed(space.part("reservoir"), self._chain.problem.table)
+        self._space = _FeatureSpace(self._chain, reservoir)
+        self._space.thaw(space)
 
 
 def _draw_start(rng: np.random.Generator, chain: Chain, space: "_FeatureSpace") -> Model:
