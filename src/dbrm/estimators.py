@@ -27,6 +27,7 @@ from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior import Posterior
+from dbrm.posterior.new_rows import cut_rows
 from dbrm.settings import Settings
 
 __all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor"]
@@ -300,8 +301,11 @@ class DBRMFeatures(TransformerMixin, _SettingsEstimator, defaults={"threshold": 
     def transform(self, X: TableLike) -> Matrix:
         """The features' values, one column each."""
         check_is_fitted(self)
-        table = self.posterior_.recipe.apply(X, caller=type(self).__name__)
-        return evaluate(self.features_, table)[0]
+        recipe = self.posterior_.recipe
+        if is_source(X):
+            pieces = cut_rows(recipe, X, None, None, None)
+            return np.concatenate([evaluate(self.features_, piece[0])[0] for piece in pieces])
+        return evaluate(self.features_, recipe.apply(X, caller=type(self).__name__))[0]
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """The features' formulas."""

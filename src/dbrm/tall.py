@@ -4,7 +4,7 @@ Features are built, compared and screened on a sample of the rows, the same in e
 evidence of models comes from all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,10 +30,10 @@ from dbrm.settings import Settings
 __all__ = [
     "in_place",
     "is_tall",
-    "is_tall_file",
     "may_repeat",
     "obstacle",
     "represent",
+    "tall_names",
     "wants_blocks",
 ]
 
@@ -50,14 +50,15 @@ def is_tall(n_rows: int, settings: Settings) -> bool:
     return n_rows >= TALL_ROWS if settings.subsample is None else n_rows > settings.subsample
 
 
-def is_tall_file(path: Path) -> bool:
-    """Whether a file is read in blocks: it can be, and has very many rows."""
+def tall_names(path: Path) -> list[str] | None:
+    """Columns of a file that is read in blocks: it can be, and has very many rows; else none."""
     if path.suffix.lower() not in ARROW_SUFFIXES or find_spec("pyarrow") is None:
-        return False
+        return None
     try:
-        return bool(open_dataset(path).count_rows() >= TALL_ROWS)
+        dataset = open_dataset(path)
     except InvalidFileError:
-        return False
+        return None
+    return list(dataset.schema.names) if dataset.count_rows() >= TALL_ROWS else None
 
 
 def wants_blocks(n_rows: int, settings: Settings) -> bool:
@@ -92,7 +93,8 @@ def obstacle(settings: Settings) -> str:
 
 def in_place(X: TableLike) -> MemoryBatches | None:
     """A tall table of numbers in memory, to be used where it is; none of other tables."""
-    if getattr(X, "shape", (0,))[0] < TALL_ROWS:
+    first = next(iter(X.values()), ()) if isinstance(X, Mapping) else X
+    if getattr(first, "shape", (0,))[0] < TALL_ROWS:
         return None
     raw = read_numbers(X)
     return None if raw is None else MemoryBatches(raw, {})
@@ -106,7 +108,7 @@ def may_repeat(columns: Sequence[Column], observations: Observations) -> bool:
     chosen = choose_sample(n_rows, SAMPLE_ROWS)
     extras = [column for name, column in observations.given.items() if name != "weights"]
     found = find_repeats([column[chosen].astype(np.float64) for column in (*columns, *extras)])
-    return found is None or found[0].size < (1.0 - _FEW_REPEATS) * chosen.size
+    return found is not None and found[0].size < (1.0 - _FEW_REPEATS) * chosen.size
 
 
 def represent(rows: AbstractRows, settings: Settings) -> tuple[Table, Observations]:

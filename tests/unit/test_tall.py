@@ -185,6 +185,10 @@ def test_estimators_take_files(tmp_path):
     assert list(model.classes_) == [0, 1]
     assert model.predict_proba(path).shape == (N, 2)
     assert set(model.predict(path)) <= {0, 1}
+    found = dbrm.DBRMFeatures(**SMALL).fit(path, "y")
+    np.testing.assert_array_equal(found.transform(path), found.transform(pd.read_parquet(path)))
+    with pytest.raises(ValueError, match="where a table in memory is needed"):
+        found.posterior_.extrapolation(path)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def fit(
     """Search for readable models of one column of a table."""
     from dbrm import fitting
     from dbrm.data.files import read_columns
-    from dbrm.tall import is_tall_file
+    from dbrm.tall import tall_names
 
     seconds = None if time_budget is None else _seconds(time_budget)
     if resume is not None:
@@ -91,10 +91,9 @@ def fit(
         msg = "give a table and --response, the column to explain; or --resume and a folder."
         raise typer.BadParameter(msg)
     with told_to_the_user():
-        if latent is None and is_tall_file(data):
-            columns: Any = data
-        else:
-            columns = read_columns(data)
+        # Of a file that is read in blocks columns are only named.
+        names = None if latent else tall_names(data)
+        columns = read_columns(data) if names is None else {name: name for name in names}
         y = _take(columns, response)
         rows = {
             argument: _take(columns, name)
@@ -106,11 +105,12 @@ def fit(
             )
             if name is not None
         }
+        left_out = [name for name in _listed(ignore) if _take(columns, name) is not None]
         posterior = fitting.fit(
-            columns,
+            columns if names is None else data,
             y,
             **rows,
-            ignore=_listed(ignore),
+            ignore=() if names is None else left_out,
             family=family,
             latent=read_latent(latent, columns) if latent else (),
             subsample=subsample,
@@ -144,10 +144,7 @@ def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_j
         raise typer.Exit(128 + Signals[ended])
 
 
-def _take(columns: dict[str, Any] | Path, name: str) -> Any:
-    """A column of its own; of a file that is read in blocks only its name."""
-    if isinstance(columns, Path):
-        return name
+def _take(columns: dict[str, Any], name: str) -> Any:
     if name not in columns:
         listed = ", ".join(columns)
         msg = f"the table has no column {name!r}. Its columns: {listed}."

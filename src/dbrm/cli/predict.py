@@ -40,15 +40,17 @@ def predict(
 
     from dbrm.data.files import read_columns
     from dbrm.posterior import load
-    from dbrm.tall import is_tall_file
+    from dbrm.tall import tall_names
 
     with told_to_the_user():
         posterior = load(run)
-        columns: Any = data if is_tall_file(data) else read_columns(data)
+        names = tall_names(data)
+        columns = read_columns(data) if names is None else {name: name for name in names}
+        rows: Any = columns if names is None else data
         named = {"offset": offset, "trials": trials, "exposure": exposure}
         extras = {key: _column(columns, name) for key, name in named.items() if name is not None}
-        mean = posterior.predict(columns, **extras)
-        limits = posterior.predict_interval(columns, level, **extras)
+        mean = posterior.predict(rows, **extras)
+        limits = posterior.predict_interval(rows, level, **extras)
         texts = _in_pieces(np.column_stack([mean, limits]), as_json=as_json)
         if out is None:
             sys.stdout.writelines(texts)
@@ -57,10 +59,7 @@ def predict(
                 file.writelines(texts)
 
 
-def _column(columns: dict[str, Any] | Path, name: str) -> Any:
-    """A column; of a file that is read in blocks only its name."""
-    if isinstance(columns, Path):
-        return name
+def _column(columns: dict[str, Any], name: str) -> Any:
     if name not in columns:
         msg = f"the table has no column {name!r}. Its columns: {', '.join(columns)}."
         raise typer.BadParameter(msg)

@@ -4,6 +4,7 @@ It checks shapes and names, and looks inside no column: the columns of a data fr
 are read only when asked for, so that columns nobody needs can be of any type.
 """
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,9 @@ def read_table(X: TableLike, names: Sequence[str] | None = None) -> RawTable:
         Names for the columns of an array or nested list, which has none of its own.
     """
     refuse_sparse(X, "X")
+    if isinstance(X, str | os.PathLike):
+        msg = f"X is a path, {str(X)!r}, where a table in memory is needed: read it first."
+        raise InvalidDataError(msg)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         X = {name: X[name] for name in X.dtype.names}
     native = _from_mapping(X) if isinstance(X, Mapping) else _from_frame(X)
@@ -72,8 +76,7 @@ def read_table(X: TableLike, names: Sequence[str] | None = None) -> RawTable:
 
 def read_numbers(X: TableLike) -> RawTable | None:
     """A table whose columns are all numbers, as NumPy sees them; none of any other table."""
-    frame_or_array = isinstance(X, np.ndarray) or _is_frame(X)
-    if not frame_or_array:
+    if not (isinstance(X, np.ndarray | Mapping) or _is_frame(X)):
         return None
     raw = read_table(X)
     contents = [c if isinstance(c, np.ndarray) else c.to_numpy() for c in raw.contents]

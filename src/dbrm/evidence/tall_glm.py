@@ -45,7 +45,7 @@ __all__ = ["TallGlmEngine"]
 # Nats that another step promises: below the first a population is expanded where it stands,
 # below the second a model has converged (what is left is extrapolated).
 _NEAR, _AT_MAXIMUM = 0.1, 1e-6
-_MOST_STEPS, _MOST_NEAR_STEPS = 25, 5
+_MOST_STEPS, _MOST_NEAR_STEPS = 25, 12
 
 
 @final

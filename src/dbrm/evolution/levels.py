@@ -21,6 +21,8 @@ __all__ = ["Index", "Level", "Maker", "build_levels", "level_sizes"]
 
 Index = npt.NDArray[np.int64]
 _PRODUCT, _COVARIATE = -1, -2
+# Columns multiplied at once.
+_AT_ONCE = 256
 
 
 @final
@@ -85,24 +87,25 @@ def build_levels(
 
 
 def _is_binary(columns: Matrix) -> Mask:
-    return np.asarray(np.all((columns == 0.0) | (columns == 1.0), axis=0))
+    found: Mask = np.zeros(columns.shape[1], dtype=np.bool_)
+    for start in range(0, columns.shape[1], _AT_ONCE):
+        part = columns[:, start : start + _AT_ONCE]
+        found[start : start + _AT_ONCE] = np.all((part == 0.0) | (part == 1.0), axis=0)
+    return found
 
 
 def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity: int) -> Level:
     """Modifications of the level below, and products of an atom with a smaller feature."""
     below = levels[complexity - 2]
     starts = np.cumsum([0, *(level.size for level in levels)])
-    columns, made = [], []
     children = starts[complexity - 2] + np.arange(below.size)
-    for number, transform in enumerate(transforms):
-        # One knot per column; broadcasting does the rest.
-        knots: Any = None
-        if transform.quantile is not None:
-            knots = np.nanquantile(below.columns, transform.quantile, axis=0)
-        columns.append(transform(below.columns, knots))
-        made.append(np.column_stack([np.full(children.size, number), children, children]))
+    made = [
+        np.column_stack([np.full(children.size, number), children, children])
+        for number in range(len(transforms))
+    ]
     n_atoms = sum(block.shape[0] for block in made)
     largest = [starts[-1] + np.arange(n_atoms)]
+    pairs = []
     for of_atom in range(1, complexity):
         first, second = levels[of_atom - 1], levels[complexity - of_atom - 1]
         is_atom = np.flatnonzero(first.made[:, 0] != _PRODUCT)
@@ -111,12 +114,27 @@ def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity
         # A 0/1 column times itself is itself.
         fits &= (atom[:, None] != second.largest_atom[None, :]) | ~first.binary[is_atom][:, None]
         left, right = np.nonzero(fits)
-        columns.append(first.columns[:, is_atom[left]] * second.columns[:, right])
+        pairs.append((first.columns, is_atom[left], second.columns, right))
         positions = starts[complexity - of_atom - 1] + right
         made.append(np.column_stack([np.full(left.size, _PRODUCT), atom[left], positions]))
         largest.append(atom[left])
-    block = np.hstack(columns)
-    return Level(block, np.concatenate(made), np.concatenate(largest), _is_binary(block))
+    # One matrix, filled bit by bit: no second copy of what may be most of the memory in use.
+    columns = np.empty((len(below.columns), sum(block.shape[0] for block in made)))
+    for number, transform in enumerate(transforms):
+        # One knot per column; broadcasting does the rest.
+        knots: Any = None
+        if transform.quantile is not None:
+            knots = np.nanquantile(below.columns, transform.quantile, axis=0)
+        place = number * below.size
+        columns[:, place : place + below.size] = transform(below.columns, knots)
+    place = n_atoms
+    for one, left, other, right in pairs:
+        for start in range(0, left.size, _AT_ONCE):
+            chosen, partner = left[start : start + _AT_ONCE], right[start : start + _AT_ONCE]
+            into = columns[:, place : place + chosen.size]
+            np.multiply(one[:, chosen], other[:, partner], out=into)
+            place += chosen.size
+    return Level(columns, np.concatenate(made), np.concatenate(largest), _is_binary(columns))
 
 
 class Maker:

@@ -300,7 +300,7 @@ class _Pool:
         self._problem = problem
         self._registry = Registry(problem.table)
         self._kinship = problem.kinship(self._registry)
-        self._columns: dict[int, Column] = {}
+        self._columns: dict[int, Column | None] = {}
 
     def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
         """Take features in, at most `take` new ones; return the numbers of those taken."""
@@ -317,7 +317,8 @@ class _Pool:
                 continue
             number = self._registry.number(fitted, columns[:, 0])
             if number not in self._columns:
-                self._columns[number] = columns[:, 0]
+                # Hundreds of columns: those of tall data are made again when they are needed.
+                self._columns[number] = None if self._problem.tall else columns[:, 0]
             elif fresh_only:
                 continue
             if number not in taken:
@@ -328,7 +329,11 @@ class _Pool:
         """Training columns of these features."""
         if not numbers:
             return np.empty((self._problem.table.n_rows, 0))
-        return np.column_stack([self._columns[number] for number in numbers])
+        kept = [column for n in numbers if (column := self._columns[n]) is not None]
+        if len(kept) == len(numbers):
+            return np.column_stack(kept)
+        features = [self._registry.features[number] for number in numbers]
+        return evaluate(features, self._problem.table)[0]
 
     def best_subset(self, numbers: list[int], start: list[int]) -> list[int]:
         """The most probable model over these features; where they are many, that above `start`."""
