@@ -94,7 +94,8 @@ def obstacle(settings: Settings) -> str:
 def in_place(X: TableLike) -> MemoryBatches | None:
     """A tall table of numbers in memory, to be used where it is; none of other tables."""
     first = next(iter(X.values()), ()) if isinstance(X, Mapping) else X
-    if getattr(first, "shape", (0,))[0] < TALL_ROWS:
+    shape = getattr(first, "shape", ())
+    if not shape or shape[0] < TALL_ROWS:
         return None
     raw = read_numbers(X)
     return None if raw is None else MemoryBatches(raw, {})

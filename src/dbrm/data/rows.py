@@ -18,7 +18,7 @@ from dbrm.data.table import Table
 __all__ = ["AbstractRows", "Block", "MemoryRows", "choose_sample", "take_sample"]
 
 # Rows of one block: a column of it fits into a core's own cache.
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 15
 
 T = TypeVar("T")
 
