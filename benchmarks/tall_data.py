@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/tall_data.py``; it writes ``docs/results/tall_data.md``. Each case runs in
 a process of its own, whose memory (PSS of it and all its children) is sampled from ``/proc``
-every 50 ms. ``--only CASE`` runs one case and prints it; ``--page`` writes the page from the
+every 100 ms. ``--only CASE`` runs one case and prints it; ``--page`` writes the page from the
 cases kept in ``--folder``.
 """
 
@@ -212,7 +212,7 @@ def measure(case, folder):
         nonlocal peak
         while process.poll() is None:
             peak = max(peak, sum(pss(pid) for pid in (process.pid, *children(process.pid))))
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -270,7 +270,7 @@ def page(found):
 Whole searches with {COVARIATES} covariates, of which four matter through `x1*x2`, `sin(x3)` and `x4`;
 `n_jobs=-1` on two cores. The first two with default settings, the file of ten million rows with
 `{SHORTER}`. Memory is the largest proportional set size of the process and its children, sampled
-every 50 ms, beyond what the interpreter held after a small fit (the table itself is part of it: {table:.0f} MB
+every 100 ms, beyond what the interpreter held after a small fit (the table itself is part of it: {table:.0f} MB
 with the response for a million rows); and in all.
 
 {markdown_table(header, rows)}

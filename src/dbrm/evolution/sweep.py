@@ -28,7 +28,7 @@ __all__ = ["simple_features", "sweep_features"]
 
 # Cells (rows times features) held at once, in all and as a share of tall data, which is to need
 # little memory beside itself; and rows below which screening is too noisy.
-_MOST_CELLS, _TALL_SHARE = 20_000_000, 0.35
+_MOST_CELLS, _TALL_SHARE = 20_000_000, 0.25
 # Features of tall data, found on few rows, that are ranked again on the whole sample for each
 # one that is taken.
 _WIDER = 3
