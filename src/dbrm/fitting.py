@@ -1,35 +1,24 @@
 """`dbrm.fit`, `dbrm.log_evidence`, `dbrm.enumerate_models`: the package in one call each."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from dbrm._typing import Column, TableLike
+from dbrm._typing import TableLike
 from dbrm._version import __version__
 from dbrm.chains import Checkpoint
-from dbrm.data import (
-    AbstractBatches,
-    MemoryRows,
-    check_vector,
-    is_source,
-    learn_from_batches,
-    learn_recipe,
-    open_batches,
-    read_table,
-)
-from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
+from dbrm.data import learn_recipe
+from dbrm.errors import DBRMWarning
 from dbrm.evidence import Latent, add_latent, build_engine, log_evidence_with, resolve_prior
-from dbrm.formula import Reading, read_formula
-from dbrm.keeping import Job, read_job
-from dbrm.posing import bind_effects, merge_repeats, observe
+from dbrm.jobs import make_job, places_of_effects
+from dbrm.keeping import read_job
+from dbrm.posing import bind_effects, observe
 from dbrm.posterior import Posterior
 from dbrm.running import execute
 from dbrm.settings import Settings
-from dbrm.tall import in_place, is_tall, may_repeat, obstacle, represent, wants_blocks
 
 __all__ = ["enumerate_models", "fit", "log_evidence", "resume"]
 
@@ -99,125 +88,7 @@ def fit(
         "trials": trials,
         "exposure": exposure,
     }
-    if is_source(X):
-        return execute(_job_of_source(X, y, ignore, rows, chosen))
-    if is_source(data):
-        msg = (
-            "A formula needs its data in memory. Name the response of a file or a Dask collection: "
-            "dbrm.fit(data, 'y')."
-        )
-        raise InvalidDataError(msg)
-    X, y = _split(X, y, ignore)
-    name = getattr(y, "name", None) or "y"
-    job = _job_in_place(X, y, rows, chosen) or _job_in_memory(X, y, data, rows, chosen)
-    return execute(job if isinstance(X, str) else replace(job, response=str(name)))
-
-
-def _job_in_memory(
-    X: TableLike, y: Any, data: TableLike | None, rows: Mapping[str, Any], chosen: Settings
-) -> Job:
-    """A run on a table that is checked, and copied, in one piece."""
-    read = _read(X, y, data, chosen)
-    extras = {**rows, "offset": _add(read.offset, rows["offset"])}
-    observations = observe(read.response, read.table.n_rows, **extras)
-    table = read.table
-    # An effect of its own in every row: equal rows are not the same.
-    own_effects = any(effect.column is None for effect in chosen.latent_effects)
-    mergeable = chosen.evidence is None and not own_effects
-    if mergeable and may_repeat(list(table.values.T), observations):
-        table, observations = merge_repeats(table, observations)
-    blocks = None
-    if wants_blocks(table.n_rows, chosen):
-        blocks = MemoryRows(table, observations.given)
-        table, observations = represent(blocks, chosen)
-    return Job(
-        table=table,
-        observations=observations,
-        recipe=read.recipe,
-        settings=chosen,
-        response=str(read.name) if read.name else "y",
-        formula=X if isinstance(X, str) else "",
-        given=_given(extras),
-        n_rows=read.table.n_rows,
-        rows=blocks,
-    )
-
-
-def _job_in_place(X: TableLike, y: Any, rows: Mapping[str, Any], chosen: Settings) -> Job | None:
-    """A run on tall data in memory that are numbers already; none on anything else."""
-    batches = None if isinstance(X, str) else in_place(X)
-    if batches is None or not wants_blocks(batches.n_rows, chosen):
-        return None
-    observations = observe(y, batches.n_rows, **rows)
-    if may_repeat(batches.raw.contents, observations):
-        return None
-    return _job_of_batches(replace(batches, extras=observations.given), rows, chosen)
-
-
-def _job_of_source(
-    X: Any, y: Any, ignore: Sequence[str], rows: Mapping[str, Any], chosen: Settings
-) -> Job:
-    """A run on a file, a data set or a Dask collection; in memory if that is not tall."""
-    names = {"weights": "sample_weight", "offset": "offset", "trials": "trials"}
-    names["exposure"] = "exposure"
-    if y is None:
-        msg = "y must name the column of the response (a Dask array beside a Dask array)."
-        raise InvalidDataError(msg)
-    roles = {"response": y} | {
-        role: rows[name] for role, name in names.items() if rows[name] is not None
-    }
-    batches = open_batches(X, roles, ignore=ignore)
-    if not is_tall(batches.n_rows, chosen):
-        columns, extras = batches.load()
-        table = columns if batches.named else np.column_stack(list(columns.values()))
-        inside = {name: extras.get(role) for role, name in names.items()}
-        job = _job_in_memory(table, extras["response"], None, inside, chosen)
-    else:
-        reason = obstacle(chosen)
-        if reason:
-            msg = f"X is visited in blocks, and {reason}."
-            raise InvalidSettingError(msg)
-        if chosen.executor is not None:
-            msg = "executor= is for tables in memory: the rows of X have a place of their own."
-            raise InvalidSettingError(msg)
-        job = _job_of_batches(batches, rows, chosen)
-    return replace(job, response=y if isinstance(y, str) else "y")
-
-
-def _job_of_batches(batches: AbstractBatches, rows: Mapping[str, Any], chosen: Settings) -> Job:
-    """A run on tall data, wherever they are."""
-    recipe, blocks = learn_from_batches(batches, scale=chosen.scale, missing=chosen.missing)
-    table, observations = represent(blocks, chosen)
-    return Job(
-        table=table,
-        observations=observations,
-        recipe=recipe,
-        settings=chosen,
-        response="y",
-        formula="",
-        given=_given(rows),
-        n_rows=blocks.n_rows,
-        rows=blocks,
-    )
-
-
-def _given(rows: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name, value in rows.items() if value is not None)
-
-
-def _split(X: TableLike, y: Any, ignore: Sequence[str]) -> tuple[TableLike, Any]:
-    """The table without columns to ignore, and without the response where it is one of them."""
-    if isinstance(X, str) or not (isinstance(y, str) or ignore):
-        return X, y
-    raw = read_table(X)
-    for name in (*ignore, *([y] if isinstance(y, str) else [])):
-        if not raw.named or name not in raw.names:
-            what = "y" if name == y else "ignore"
-            msg = f"{what}={name!r} is not a column of X. Columns: {', '.join(raw.names)}."
-            raise InvalidDataError(msg)
-    columns = dict(zip(raw.names, raw.contents, strict=True))
-    response = columns.pop(y) if isinstance(y, str) else y
-    return {name: c for name, c in columns.items() if name not in ignore}, response
+    return execute(make_job(X, y, data, ignore, rows, chosen))
 
 
 def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:
@@ -248,47 +119,6 @@ def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:
     with Checkpoint(checkpoint, __version__, make=False) as folder:
         job = read_job(folder, settings)
     return execute(job)
-
-
-def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Reading:
-    """Table and response, from each other or from a formula."""
-    if isinstance(X, str):
-        if y is not None:
-            msg = "A formula names the response: pass data=, and leave y out."
-            raise InvalidDataError(msg)
-        return read_formula(
-            X, data, scale=chosen.scale, missing=chosen.missing, places=_places(chosen)
-        )
-    if data is not None:
-        msg = "data= belongs to a formula, as in dbrm.fit('y ~ x', data=table)."
-        raise InvalidDataError(msg)
-    recipe, table = learn_recipe(
-        X,
-        scale=chosen.scale,
-        missing=chosen.missing,
-        places=_places(chosen),
-        also=[name for name in _named(chosen) if isinstance(name, str)],
-    )
-    return Reading(recipe, table, y, getattr(y, "name", None) or "y", None)
-
-
-def _places(chosen: Settings) -> list[str]:
-    """Columns of the latent effects, each once."""
-    columns = [effect.column for effect in chosen.latent_effects if effect.column is not None]
-    return list(dict.fromkeys(columns))
-
-
-def _named(chosen: Settings) -> list[Any]:
-    """Covariates that the user asks for by name."""
-    lists = (chosen.always, chosen.keep, chosen.start)
-    return [name for given in lists for name in ([given] if isinstance(given, str) else given)]
-
-
-def _add(own: Column | None, offset: Any) -> Any:
-    """The offset of a formula plus the one given beside it."""
-    if own is None or offset is None:
-        return offset if own is None else own
-    return own + check_vector(offset, own.size, name="offset")
 
 
 def log_evidence(
@@ -326,7 +156,7 @@ def log_evidence(
     chosen = Settings(latent=latent)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DBRMWarning)
-        recipe, table = learn_recipe(X, places=_places(chosen))
+        recipe, table = learn_recipe(X, places=places_of_effects(chosen))
     observations = observe(
         y,
         table.n_rows,

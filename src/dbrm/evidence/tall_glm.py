@@ -20,8 +20,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._kernels.glm_rows import linearise
-from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix
+from dbrm._typing import FloatArray, IntArray, Masks, Matrix
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.base import ModelFit
 from dbrm.evidence.design import independent_columns
@@ -31,99 +30,22 @@ from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.glm_prior import glm_prior
 from dbrm.evidence.links import Link
 from dbrm.evidence.score import ScoreTable, closed_form_table
-from dbrm.evidence.tall import (
-    AbstractColumns,
-    AbstractTallEngine,
-    Joined,
-    add_up,
-    standardised,
+from dbrm.evidence.tall import AbstractColumns, AbstractTallEngine, Joined, add_up
+from dbrm.evidence.tall_newton import (
+    CountRows,
+    Newton,
+    RowLaw,
+    Step,
+    information_unit,
+    newton_step,
 )
 from dbrm.status import Status
 
 __all__ = ["TallGlmEngine"]
 
-# Nats that another step promises: below the first a population is expanded where it stands,
-# below the second a model has converged (what is left is extrapolated).
-_NEAR, _AT_MAXIMUM = 0.1, 1e-6
+# Nats that another step promises, below which a population is expanded where it stands.
+_NEAR = 0.1
 _MOST_STEPS, _MOST_NEAR_STEPS = 25, 12
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Law:
-    """Family and link as the kernels know them."""
-
-    family: int
-    link: int
-
-    def linearise(self, block: Block, eta: Column) -> tuple[float, Column, Column]:
-        """Moving log likelihood, score and information by row."""
-        y, extras = block.extras["response"], block.extras
-        trials = extras.get("trials")
-        total = extras.get("weights", np.ones(y.size))
-        mean = np.array(y, dtype=np.float64)
-        if trials is not None:
-            total = total * trials
-            mean /= np.maximum(trials, 1.0)
-        if "offset" in extras:
-            eta = eta + extras["offset"]
-        if "exposure" in extras:
-            eta = eta + np.log(extras["exposure"])
-        score, weight = np.empty_like(eta), np.empty_like(eta)
-        total = np.array(total, dtype=np.float64)
-        value = linearise(self.family, self.link, 1.0, mean, total, eta, score, weight)
-        return float(value), score, weight
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Step:
-    """Log likelihood, score and information of several models at their coefficients."""
-
-    law: _Law
-    columns: AbstractColumns
-    location: FloatArray
-    scale: FloatArray
-    members: tuple[IntArray, ...]
-    coefficients: tuple[FloatArray, ...]
-
-    def __call__(self, block: Block) -> tuple[Matrix, ...]:
-        """For each model its information, bordered by the score, with the value in the corner.
-
-        Before them, which columns are not finite; they count as zero.
-        """
-        made = self.columns.make(block)
-        rows = standardised(block.n_rows, made, self.location, self.scale)
-        sound = np.isfinite(rows).all(axis=0)
-        rows[:, ~sound] = 0.0
-        out: list[Matrix] = [np.asarray(~sound, dtype=np.float64)]
-        for chosen, beta in zip(self.members, self.coefficients, strict=True):
-            inside = rows if chosen.size == rows.shape[1] else rows[:, chosen]
-            with np.errstate(all="ignore"):
-                value, score, weight = self.law.linearise(block, inside @ beta)
-                sums = np.empty((chosen.size + 1, chosen.size + 1))
-                sums[:-1, -1] = sums[-1, :-1] = inside.T @ score
-                sums[-1, -1] = value
-                inside = inside * np.sqrt(weight)[:, None]
-                sums[:-1, :-1] = inside.T @ inside
-            out.append(sums)
-        return tuple(out)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Constants:
-    """Number of observations, and terms of the log likelihood that never change."""
-
-    family: CompiledFamily
-
-    def __call__(self, block: Block) -> FloatArray:
-        y, extras = block.extras["response"], block.extras
-        self.family.check_response(y, extras.get("trials"))
-        ones = np.ones(y.size)
-        weights, trials = extras.get("weights", ones), extras.get("trials", ones)
-        found = self.family.constants(y, weights, trials, y / np.maximum(trials, 1.0))
-        return np.array([found.n, found.rest, float(weights.sum())])
 
 
 @final
@@ -172,11 +94,11 @@ class TallGlmEngine(AbstractTallEngine):
         assert self._constants[0] > 0
 
     @cached_property
-    def _law(self) -> _Law:
+    def _law(self) -> RowLaw:
         link = self.sample_engine.link
         assert isinstance(link, Link)
         assert link.code is not None
-        return _Law(self._family.code, link.code)
+        return RowLaw(self._family.code, link.code)
 
     @property
     def _family(self) -> CompiledFamily:
@@ -186,12 +108,12 @@ class TallGlmEngine(AbstractTallEngine):
 
     @cached_property
     def _constants(self) -> FloatArray:
-        return np.asarray(add_up(self.rows.each(_Constants(self._family), ())))
+        return np.asarray(add_up(self.rows.each(CountRows(self._family), ())))
 
     def prepare(self, columns: AbstractColumns) -> GaussianPopulation:
         found = self._expand(columns)
         # Each column in units of its own information.
-        unit = _unit(found.information)
+        unit = information_unit(found.information)
         gram = found.information / np.outer(unit, unit)
         cross = found.right / unit
         n_fixed = self.always.size + 1
@@ -243,7 +165,7 @@ class TallGlmEngine(AbstractTallEngine):
         every = np.arange(beta.size)
         best: _Expansion | None = None
         for _ in range(_MOST_NEAR_STEPS):
-            work = _Step(self._law, both, location, scale, (every,), (beta,))
+            work = Step(self._law, both, location, scale, (every,), (beta,))
             bad, sums = add_up(self.rows.each(work, both.needs))
             unsound = (bad[1:] > 0) & np.isfinite(scale)
             if unsound.any():
@@ -258,7 +180,7 @@ class TallGlmEngine(AbstractTallEngine):
                 beta = 0.5 * (beta + best.coefficients)
                 continue
             best = here
-            step, promise = _newton_step(here.information, here.score)
+            step, promise = newton_step(here.information, here.score)
             if promise < _NEAR:
                 break
             beta = beta + step
@@ -269,19 +191,19 @@ class TallGlmEngine(AbstractTallEngine):
         found = self._expand(columns)
         fixed = np.arange(self.always.size + 1)
         wanted = [np.concatenate([fixed, fixed.size + np.flatnonzero(mask)]) for mask in masks]
-        unit = _unit(found.information)
+        unit = information_unit(found.information)
         gram = found.information / np.outer(unit, unit)
         models = []
         for chosen in wanted:
             inside = gram[np.ix_(chosen, chosen)]
             kept = chosen[independent_columns(inside, DEPENDENCE_TOLERANCE, chosen.size)]
             start = np.linalg.solve(found.information[np.ix_(kept, kept)], found.right[kept])
-            models.append(_Newton(kept, start))
+            models.append(Newton(kept, start))
         for _ in range(_MOST_STEPS):
             active = [model for model in models if not model.done]
             if not active:
                 break
-            work = _Step(
+            work = Step(
                 self._law,
                 found.columns,
                 found.location,
@@ -296,7 +218,7 @@ class TallGlmEngine(AbstractTallEngine):
             self._report(found, chosen, model) for chosen, model in zip(wanted, models, strict=True)
         ]
 
-    def _report(self, found: _Expansion, wanted: IntArray, model: "_Newton") -> ModelFit:
+    def _report(self, found: _Expansion, wanted: IntArray, model: "Newton") -> ModelFit:
         """The fit in terms of the raw columns; zero, with variance zero, for dependent ones."""
         size = found.scale.size + 1
         scaled, wide = np.zeros(size), np.zeros((size, size))
@@ -318,46 +240,3 @@ class TallGlmEngine(AbstractTallEngine):
             degrees_of_freedom=inf,
             status=status if complete else Status.RANK_DEFICIENT,
         )
-
-
-@final
-class _Newton:
-    """Newton's method for one model; it halves steps that lead down."""
-
-    def __init__(self, members: IntArray, start: FloatArray) -> None:
-        self.members = members
-        self.coefficients = start
-        self.best = start
-        self.value = -inf
-        self.information: Matrix = np.eye(members.size)
-        self.done = False
-
-    def take(self, sums: Matrix) -> None:
-        """Go on with the sums over all rows at the coefficients asked for."""
-        value = float(sums[-1, -1])
-        if not value >= self.value - 1e-9 * abs(value):
-            self.coefficients = 0.5 * (self.coefficients + self.best)
-            return
-        self.information = sums[:-1, :-1]
-        step, promise = _newton_step(self.information, sums[:-1, -1])
-        self.best, self.value = self.coefficients, value
-        if promise < _AT_MAXIMUM:
-            self.best, self.value, self.done = self.coefficients + step, value + promise, True
-        else:
-            self.coefficients = self.coefficients + step
-
-
-def _unit(information: Matrix) -> FloatArray:
-    """Square roots of the diagonal; infinite for columns without information."""
-    diagonal = np.diag(information)
-    return np.where(diagonal > 0, np.sqrt(np.maximum(diagonal, 0.0)), inf)
-
-
-def _newton_step(information: Matrix, score: FloatArray) -> tuple[FloatArray, float]:
-    """The step in independent columns, and the log likelihood that it promises."""
-    unit = _unit(information)
-    gram = information / np.outer(unit, unit)
-    kept = independent_columns(gram, DEPENDENCE_TOLERANCE, score.size)
-    step = np.zeros(score.size)
-    step[kept] = np.linalg.solve(information[np.ix_(kept, kept)], score[kept])
-    return step, 0.5 * float(score @ step)
