@@ -1,7 +1,7 @@
 """How often are Kepler's law and the mass law found? Examples 4 and 5 of the paper.
 
 Run ``python benchmarks/laws.py --seeds 100``; it writes ``docs/results/laws.md`` and
-``laws.csv``. The data are downloaded once, or read from the folder named by ``DBRM_DATA``.
+``laws.csv``. With ``--preset default`` the runs of the other presets are kept as stored. The data are downloaded once, or read from the folder named by ``DBRM_DATA``.
 """
 
 import argparse
@@ -181,19 +181,33 @@ def write_csv(groups):
                 writer.writerow(record)
 
 
+def read_csv():
+    """The runs stored in ``laws.csv``, by law, transforms and preset."""
+    groups = {}
+    with (RESULTS / "laws.csv").open(newline="", encoding="utf-8") as file:
+        for record in csv.DictReader(file):
+            values = {name: float(record[name]) for name in ("seconds", "cpu_seconds")}
+            values |= {name: int(record[name]) for name in ("seed", "others")}
+            values["inclusion"] = tuple(float(value) for value in record["inclusion"].split())
+            one = Run(**{**record, **values})
+            groups.setdefault((one.law, one.transforms, one.preset), []).append(one)
+    return groups
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="runs per preset with paper-g1")
     parser.add_argument("--seeds-g2", type=int, default=20, help="runs per preset with paper-g2")
+    parser.add_argument("--preset", choices=PRESETS, action="append", help="run only these")
     parser.add_argument("--at-once", type=int, default=1, help="runs in processes side by side")
     options = parser.parse_args()
     parallel = joblib.Parallel(n_jobs=options.at_once)
     # The first runs of every process compile; they are not measured.
     parallel(joblib.delayed(run)("mass", "paper-g1", "paper_text", 0) for _ in range(4))
-    groups = {}
+    groups = read_csv() if options.preset else {}
     for transforms, seeds in (("paper-g1", options.seeds), ("paper-g2", options.seeds_g2)):
         for law in LAWS:
-            for preset in PRESETS if seeds else ():
+            for preset in (options.preset or PRESETS) if seeds else ():
                 runs = parallel(
                     joblib.delayed(run)(law, transforms, preset, seed) for seed in range(seeds)
                 )

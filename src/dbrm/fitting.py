@@ -184,7 +184,10 @@ def enumerate_models(
     Parameters
     ----------
     penalty, **options
-        As for `fit`, with a uniform prior over models unless asked otherwise. The settings
-        of the search have no meaning here; ``progress=True`` shows a bar.
+        As for `fit`, with a uniform prior over models and, as in `log_evidence`, Jeffreys'
+        prior of the coefficients unless asked otherwise. The settings of the search have no
+        meaning here; ``progress=True`` shows a bar.
     """
+    if options.get("preset") is None:
+        options.setdefault("prior", "jeffreys")
     return fit(X, y, penalty=penalty, algorithm="enumerate", **options)

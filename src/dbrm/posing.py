@@ -138,7 +138,13 @@ def pose(
     always = _read_features("always", chosen.always, table, transforms)
     start = _read_features("start", chosen.start, table, transforms)
     excluded = _read_features("exclude", chosen.exclude, table, transforms)
-    prior = resolve_model_prior(chosen.penalty, n=observations.n, n_covariates=table.n_columns)
+    engineers = chosen.algorithm not in ("mjmcmc", "enumerate")
+    prior = resolve_model_prior(
+        chosen.penalty,
+        n=observations.n,
+        n_covariates=table.n_columns,
+        n_transforms=len(transforms) if engineers else 0,
+    )
     coefficients = resolve_prior(chosen.prior)
     always_columns = evaluate(always, table)[0] if always else None
     engine = build_engine(

@@ -42,10 +42,12 @@ class Settings:
         `Link`. ``None`` is the family's own link.
     prior
         Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
-        `CoefficientPrior`.
+        `CoefficientPrior`. Without a preset ``"jeffreys"``, with the constant of the paper for
+        a Gaussian response and ``"unit_information"`` for others.
     penalty
-        Prior of the model: ``"aic"``, ``"bic"``, :math:`-\log a` per unit of complexity, or
-        a `ModelPrior`.
+        Prior of the model: ``"aic"``, ``"bic"`` (without a preset, for a Gaussian response),
+        ``"multiplicity"`` (for others), :math:`-\log a` per unit of complexity, or a
+        `ModelPrior`.
     transforms
         The nonlinear functions :math:`\mathcal{G}`: names, named sets, `Transform` objects.
     operators, adaptive_operators
@@ -294,7 +296,14 @@ class Settings:
 
 
 def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
-    return {"prior": Jeffreys(), "penalty": "bic", "transforms": "smooth", "operators": Operators()}
+    """What the comparison of defaults advises, as far as searches of default length get."""
+    exact = family == "gaussian"
+    return {
+        "prior": Jeffreys() if exact else Jeffreys(constant="unit_information"),
+        "penalty": "bic" if exact else "multiplicity",
+        "transforms": "smooth",
+        "operators": Operators(),
+    }
 
 
 def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001

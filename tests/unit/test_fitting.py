@@ -193,9 +193,10 @@ def test_pure_noise_gives_the_null_model(rng):
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 7.0])
-def test_a_constant_response_is_explained_by_the_intercept(rng, value):
+@pytest.mark.parametrize("prior", ["zellner-siow", "jeffreys", "g-prior"])
+def test_a_constant_response_is_explained_by_the_intercept(rng, value, prior):
     x = rng.normal(size=(40, 2))
-    posterior = dbrm.fit(x, np.full(40, value), **QUICK)
+    posterior = dbrm.fit(x, np.full(40, value), prior=prior, **QUICK)
     assert posterior.best_model.features == ()
     np.testing.assert_allclose(posterior.predict(x), value, atol=1e-12)
 

@@ -141,6 +141,7 @@ def test_every_algorithm_selects_effects(algorithm):
         X,
         y,
         family="poisson",
+        prior="jeffreys",
         penalty=3.0,
         algorithm=algorithm,
         latent=[RW1("t"), IID("t")],

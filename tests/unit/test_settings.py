@@ -96,6 +96,25 @@ def test_the_default_is_jeffreys_and_the_bic_like_penalty():
     assert resolve_model_prior(chosen.penalty, n=50, n_covariates=3) == Complexity(2 * log(50))
 
 
+@pytest.mark.parametrize("family", ["binomial", "poisson", "gamma"])
+def test_other_families_have_unit_information_and_a_price_for_every_choice(family):
+    chosen = Settings().resolved(family, 50.0)
+    assert chosen.prior == Jeffreys(constant="unit_information")
+    prior = resolve_model_prior(chosen.penalty, n=50, n_covariates=3, n_transforms=8)
+    assert prior == Complexity(log(11))
+
+
+def test_multiplicity_counts_columns_and_offered_transforms(rng):
+    """Log prior of a covariate: minus log(p + |G|); minus log p where nothing is built."""
+    x = rng.normal(size=(40, 3))
+    y = x[:, 0] + 0.1 * rng.normal(size=40)
+    quick = {"n_chains": 1, "n_populations": 2, "random_state": 1, "penalty": "multiplicity"}
+    for algorithm, choices in (("gmjmcmc", 5), ("mjmcmc", 3)):
+        found = dbrm.fit(x, y, transforms=["sin", "tanh"], algorithm=algorithm, **quick)
+        alone = found.models.set_index("features").loc[[("x1",)], "log_prior"].item()
+        assert alone == pytest.approx(-log(choices))
+
+
 def test_the_preset_of_the_text():
     """Ex. 4-5: unknown variance, a = n^-2; Ex. 1-3: a = e^-2."""
     chosen = Settings(preset="paper_text").resolved("gaussian", 223.0)

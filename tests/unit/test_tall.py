@@ -118,7 +118,7 @@ def test_a_subsample_is_for_the_search_only(monkeypatch):
     columns = np.column_stack(
         [dbrm.parse_feature(text, list(X)).evaluate(X) for text in model["features"]]
     )
-    exact = dbrm.log_evidence(columns, y, family="binomial")
+    exact = dbrm.log_evidence(columns, y, family="binomial", constant="unit_information")
     assert model["log_evidence"] == pytest.approx(exact, abs=1e-6)
     with pytest.raises(dbrm.errors.InvalidSettingError, match="subsample= cannot be used"):
         dbrm.fit(X, y, family="binomial", subsample=1_000, algorithm="pool-gibbs")

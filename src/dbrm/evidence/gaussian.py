@@ -129,6 +129,9 @@ class GaussianEngine(AbstractEngine):
         with np.errstate(over="ignore"):
             largest = np.max(np.abs(self.response)) / unit
             floor = max(SMALLEST_FRACTION, _EPSILON**2 * n * largest**2 / total)
+            if not total > np.finfo(float).tiny:
+                # Nothing varies: no model explains more than the intercept does.
+                floor = 1.0
             scaled = np.float64(total) * unit * unit
         bounded = float(min(max(scaled, np.finfo(float).tiny), np.finfo(float).max))
         return GaussianShape(n=n, total=bounded, floor=float(min(floor, 1.0)))

@@ -8,16 +8,28 @@ from dbrm.priors.structure import BetaBinomial, Complexity, LogicRegression, Scr
 
 __all__ = ["resolve_model_prior"]
 
-_NAMES = ("aic", "bic", "beta-binomial", "logic-regression", "script-weights", "uniform")
+_NAMES = (
+    "aic",
+    "bic",
+    "beta-binomial",
+    "logic-regression",
+    "multiplicity",
+    "script-weights",
+    "uniform",
+)
 
 
 def resolve_model_prior(
-    penalty: str | float | ModelPrior, *, n: float, n_covariates: int
+    penalty: str | float | ModelPrior, *, n: float, n_covariates: int, n_transforms: int = 0
 ) -> ModelPrior:
     r"""Turn ``penalty`` into a model prior.
 
     ``"aic"`` is :math:`a = e^{-2}` and ``"bic"`` is :math:`a = e^{-2\log n}`, the
     paper's two choices (Sec. 4.1 and 4.2); a number is :math:`-\log a` itself.
+    ``"multiplicity"`` is :math:`a = 1/(p + |\mathcal{G}|)` with :math:`p` covariates and
+    :math:`|\mathcal{G}|` transforms. A unit of complexity is one more choice among so many, so that
+    all features of one complexity together are expected in a model about once or less,
+    however many there are.
     """
     if isinstance(penalty, ModelPrior):
         return penalty
@@ -34,6 +46,7 @@ def resolve_model_prior(
         "bic": lambda: Complexity(2.0 * log(max(n, 1.0))),
         "beta-binomial": lambda: BetaBinomial(max(n_covariates, 1)),
         "logic-regression": lambda: LogicRegression(max(n_covariates, 1)),
+        "multiplicity": lambda: Complexity(log(max(n_covariates + n_transforms, 1))),
         "script-weights": ScriptWeights,
         "uniform": Uniform,
     }

@@ -100,4 +100,4 @@ def _prior(method: str, preset: str, n: int) -> dict[str, Any]:
         return {"prior": UNIT_INFORMATION, "penalty": "logic-regression"}
     if preset == "paper_code":
         return {"prior": UNIT_INFORMATION, "penalty": PerOperation(log(n))}
-    return {"penalty": "bic"}
+    return {"prior": "jeffreys", "penalty": "bic"}

@@ -107,6 +107,7 @@ BEST: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "spam": {
             "transforms": ["log1p_abs", "step[0]"],
+            "prior": "jeffreys",
             "penalty": 1.0,
             "population_size": 100,
             "max_complexity": 3,

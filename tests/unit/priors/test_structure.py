@@ -94,11 +94,16 @@ def test_a_prior_is_a_sum_over_features_and_a_size_term():
         ("beta_binomial", BetaBinomial(4)),
         ("logic-regression", LogicRegression(4)),
         ("script-weights", ScriptWeights()),
+        ("multiplicity", Complexity(log(4 + 3))),
         (Complexity(9.0), Complexity(9.0)),
     ],
 )
 def test_what_users_write_becomes_a_prior(penalty, expected):
-    assert resolve_model_prior(penalty, n=50, n_covariates=4) == expected
+    assert resolve_model_prior(penalty, n=50, n_covariates=4, n_transforms=3) == expected
+
+
+def test_multiplicity_of_one_covariate_alone_is_free():
+    assert resolve_model_prior("multiplicity", n=50, n_covariates=1) == Complexity(0.0)
 
 
 def test_a_prior_of_ones_own_is_used_as_it_is():

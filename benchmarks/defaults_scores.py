@@ -1,0 +1,135 @@
+"""How good a posterior is where the truth is known, and on rows it has not seen.
+
+Nothing here searches: a posterior comes in, numbers go out.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+
+from dbrm import Posterior
+
+EDGES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+DETECTED = 0.5
+# No probability may cost more than this when it was wrong.
+SMALLEST = 1e-3
+MOST_MODELS = 5_000
+# No row may cost more than this.
+LOWEST = -20.0
+
+
+def score_inclusion(
+    posterior: Posterior, truth: Sequence[str], covariates: Sequence[str]
+) -> dict[str, float]:
+    """Power, false discoveries and calibration of features and of covariates."""
+    inclusion = posterior.features["inclusion"].to_numpy()
+    positions = [posterior._spellings.find(text) for text in truth]
+    names = [str(feature) for feature in posterior._merged.features]
+    true_names = {names[j] for j in positions if j is not None}
+    is_true = posterior.features["feature"].isin(true_names).to_numpy()
+    missed = sum(j is None for j in positions)
+    detected = inclusion > DETECTED
+    false = int(np.sum(detected & ~is_true))
+    scores = {
+        "power": float(np.sum(detected & is_true)) / len(truth) if truth else np.nan,
+        "false": false,
+        "fdr": false / max(int(detected.sum()), 1),
+        "brier": float(np.sum((inclusion - is_true) ** 2)) + missed,
+        **reliability(inclusion, is_true),
+    }
+    chosen = covariate_inclusion(posterior, covariates)
+    involved = {name for text in truth for name in re.findall(r"\bx\d+\b", text)}
+    values = np.array(list(chosen.values()))
+    real = np.array([name in involved for name in chosen])
+    return {
+        **scores,
+        "covariate_brier": brier(values, real),
+        "covariate_log": log_loss(values, real),
+    }
+
+
+def reliability(probability: np.ndarray, happened: np.ndarray) -> dict[str, float]:
+    """Number, sum of probabilities and number of true ones, in bins of probability."""
+    counts: dict[str, float] = {}
+    for i, (low, high) in enumerate(pairwise(EDGES)):
+        inside = (probability > low) & (probability <= high)
+        counts[f"bin{i}_n"] = int(inside.sum())
+        counts[f"bin{i}_claimed"] = float(probability[inside].sum())
+        counts[f"bin{i}_true"] = int(happened[inside].sum())
+    return counts
+
+
+def calibration_error(results: pd.DataFrame) -> float:
+    """Mean distance between claimed and realised, over all features claimed above 0.05."""
+    totals = results.filter(like="bin").sum()
+    number = sum(totals[f"bin{i}_n"] for i in range(len(EDGES) - 1))
+    gaps = (totals[f"bin{i}_claimed"] - totals[f"bin{i}_true"] for i in range(len(EDGES) - 1))
+    return sum(abs(gap) for gap in gaps) / number if number else np.nan
+
+
+def covariate_inclusion(posterior: Posterior, names: Sequence[str]) -> Mapping[str, float]:
+    """Probability that a covariate takes part, in whatever feature."""
+    models = posterior.models.head(MOST_MODELS)
+    shares = models["probability"].to_numpy()
+    total = dict.fromkeys(names, 0.0)
+    parts: dict[str, set[str]] = {}
+    for features, share in zip(models["features"], shares, strict=True):
+        inside: set[str] = set()
+        for text in features:
+            if text not in parts:
+                parts[text] = set(re.findall(r"\bx\d+\b", text))
+            inside |= parts[text]
+        for name in inside:
+            total[name] += share
+    return {name: min(value / shares.sum(), 1.0) for name, value in total.items()}
+
+
+def score_prediction(posterior: Posterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
+    """Log score, accuracy or root mean squared error, and coverage on new rows."""
+    mean = posterior.predict(X)
+    if set(np.unique(y)) <= {0.0, 1.0}:
+        right = float(np.mean((mean > 0.5) == (y > 0.5)))
+        return {"log_score": log_loss(mean, y, 1e-15), "error": 1.0 - right}
+    low, high = posterior.predict_interval(X, level=0.95).T
+    return {
+        "log_score": -float(np.mean(log_density(posterior, X, y))),
+        "error": float(np.sqrt(np.mean((mean - y) ** 2))),
+        "coverage": float(np.mean((low <= y) & (y <= high))),
+    }
+
+
+def common_scores(posterior: Posterior) -> dict[str, float]:
+    """Features in the best model, and how far chains agree where there are several."""
+    scores = {"size": float(len(posterior.best_model.features))}
+    found = posterior.diagnostics
+    if found.unexplored is not None:
+        scores["disagree"] = float(not found.agree)
+        scores["unexplored"] = found.unexplored
+    return scores
+
+
+def log_density(posterior: Posterior, X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
+    """Log predictive density of a Gaussian response, a mixture of t distributions."""
+    values, start = [], 0
+    for block in posterior.checks._blocks(posterior.rows(X, y)):
+        stop = start + block.weights.shape[1]
+        standard = (y[start:stop] - block.locations) / block.scales
+        log_t = scipy.stats.t.logpdf(standard, block.degrees_of_freedom[:, None])
+        with np.errstate(divide="ignore"):
+            terms = np.log(block.weights) + log_t - np.log(block.scales)
+        values.append(np.logaddexp.reduce(terms, axis=0))
+        start = stop
+    return np.nan_to_num(np.maximum(np.concatenate(values), LOWEST), nan=LOWEST)
+
+
+def brier(probability: np.ndarray, happened: np.ndarray) -> float:
+    return float(np.mean((probability - happened) ** 2))
+
+
+def log_loss(probability: np.ndarray, happened: np.ndarray, least: float = SMALLEST) -> float:
+    p = np.clip(probability, least, 1.0 - least)
+    return float(-np.mean(np.where(happened, np.log(p), np.log1p(-p))))

@@ -1,0 +1,93 @@
+"""The study of defaults scores what it should: `benchmarks/defaults*.py` in miniature."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+import dbrm
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+NAMES = ("defaults", "defaults_data", "defaults_page", "defaults_scores", "page")
+QUICK = {"n_chains": 1, "n_populations": 2, "sweep": 2, "random_state": 1}
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    if not FOLDER.is_dir():
+        pytest.skip("the benchmarks are not here")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield {name: import_module(name) for name in NAMES}
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def planes():
+    """A plane in two of four covariates that no search can miss."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.normal(size=(120, 4)), columns=["x1", "x2", "x3", "x4"])
+    return X, (X["x1"] - X["x2"]).to_numpy() + 0.1 * rng.normal(size=120)
+
+
+def test_the_right_truth_scores_well_and_a_wrong_one_badly(modules, planes):
+    scores = modules["defaults_scores"]
+    posterior = dbrm.fit(*planes, transforms=["sin"], **QUICK)
+    right = scores.score_inclusion(posterior, ("x1", "x2"), list(planes[0]))
+    assert (right["power"], right["false"], right["fdr"]) == (1.0, 0, 0.0)
+    assert right["brier"] < 0.1
+    wrong = scores.score_inclusion(posterior, ("x1", "x3*x4"), list(planes[0]))
+    assert (wrong["power"], wrong["false"], wrong["fdr"]) == (0.5, 1, 0.5)
+    # A true feature at zero and a false one at one.
+    assert wrong["brier"] == pytest.approx(2.0, abs=0.1)
+    assert wrong["covariate_log"] > 10 * right["covariate_log"]
+
+
+def test_calibration_error_is_the_gap_between_claimed_and_realised(modules):
+    scores = modules["defaults_scores"]
+    claimed, happened = np.array([0.01, 0.6, 0.6, 0.9]), np.array([0, 1, 0, 1])
+    found = pd.DataFrame([scores.reliability(claimed, happened)] * 3)
+    # Bins (0.5, 0.75] and (0.75, 0.95] of two and one features; 0.01 is below all bins.
+    assert scores.calibration_error(found) == pytest.approx((0.2 + 0.1) / 3)
+
+
+def test_log_density_is_that_of_the_predictive_distribution(modules, planes):
+    """The derivative of the cumulative distribution, at rows the posterior has not seen."""
+    X, y = planes
+    posterior = dbrm.fit(X[:80], y[:80], transforms=["sin"], **QUICK)
+    new, values = X[80:], y[80:]
+    rows, step = posterior.rows(new, values), 1e-5
+    slope = posterior.checks.cdf(rows, values + step) - posterior.checks.cdf(rows, values - step)
+    density = modules["defaults_scores"].log_density(posterior, new, values)
+    np.testing.assert_allclose(density, np.log(slope / (2 * step)), atol=1e-4)
+    assert density.mean() > scipy.stats.norm.logpdf(values, scale=y.std()).mean()
+
+
+def test_simulated_truths_can_be_expressed_and_are_the_same_again(modules):
+    data = modules["defaults_data"]
+    for family in data.ROWS:
+        for kind in data.KINDS:
+            truth, again = (data.simulate(family, kind, 100, replicate=1) for _ in range(2))
+            pd.testing.assert_frame_equal(truth.X, again.X)
+            np.testing.assert_array_equal(truth.y, again.y)
+            assert len(truth.features) == (0 if kind == "null" else 3)
+            for text in truth.features:
+                assert data.evaluate(text, truth.X).std() > 0
+
+
+def test_a_run_goes_on_where_it_ended(modules, tmp_path, monkeypatch):
+    study = modules["defaults"]
+    monkeypatch.setattr(study, "FILE", tmp_path / "defaults.csv")
+    done = []
+    monkeypatch.setattr(study.Task, "run", lambda task: done.append(task.key) or {"power": 1.0})
+    tasks = study.plan(replicates=1, splits=1)
+    study.run(tasks[:5], deadline=float("inf"))
+    study.run(tasks, deadline=float("inf"))
+    possible = {task.key for task in tasks if task.possible}
+    assert len(done) == len(possible)
+    assert set(done) == possible
+    assert len(pd.read_csv(study.FILE)) == len(possible)
