@@ -197,7 +197,7 @@ def pose(
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=_build("filtration", Filtration, chosen.filtration),
-        effort=_effort(chosen, _default_steps(family, latent)),
+        effort=_effort(chosen, _default_steps(chosen, family, latent, rows)),
         max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
         always=always,
         keep=_keep(chosen, table),
@@ -258,11 +258,14 @@ def _groups(
     return tuple(group for group in found if len(group) > 1)
 
 
-def _default_steps(family: Family, latent: LatentTerms) -> int:
+def _default_steps(
+    chosen: Settings, family: Family, latent: LatentTerms, rows: AbstractRows | None
+) -> int:
     """Steps per population: fewer, the longer an evaluation takes."""
     if latent.effects:
         return _LATENT_STEPS
-    return _EXACT_STEPS if family.name == "gaussian" else _LAPLACE_STEPS
+    expanded = rows is not None and chosen.subsample is None
+    return _EXACT_STEPS if family.name == "gaussian" or expanded else _LAPLACE_STEPS
 
 
 def _effort(chosen: Settings, default_steps: int) -> Effort:

@@ -72,7 +72,7 @@ class Settings:
     n_init, n_iter, n_final
         Steps in the first, the middle and the last population where they are too large to
         enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
-        Gaussian responses, 500 otherwise and 200 with latent effects, the others to
+        Gaussian responses and tall data, 500 otherwise and 200 with latent effects, the others to
         `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
     mjmcmc
         How populations that are not enumerated are walked through: a `dbrm.search.Mjmcmc` or
