@@ -53,7 +53,7 @@ def test_enumeration_is_that_of_the_whole_models(data, rng, family):
 def test_searches_find_the_same_posterior(data, rng, family, algorithm):
     """Also where populations are walked through: 14 columns are too many to enumerate."""
     x, y = data[0], respond(data[1], family, rng)
-    options = {"family": family, "groups": "factors", "penalty": "uniform"}
+    options = {"family": family, "groups": "factors", "prior": "jeffreys", "penalty": "uniform"}
     exact = dbrm.enumerate_models(x, y, **options)
     extra = pd.DataFrame(rng.normal(size=(150, 8)), columns=[f"z{j}" for j in range(8)])
     wide = pd.concat([x, extra], axis=1) if algorithm == "mjmcmc" else x
