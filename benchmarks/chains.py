@@ -15,7 +15,7 @@ from time import perf_counter, sleep
 import joblib
 import numpy as np
 import psutil
-from page import RESULTS, machine, markdown_table
+from page import RESULTS, keep, machine, markdown_table
 
 import dbrm
 from dbrm.chains import run_chains, seed_sequence
@@ -151,6 +151,7 @@ def main():
     text = page(speed, merged, held)
     print(text)
     if not given.quick:
+        keep("chains", {"cores": speed, "merging": merged, "memory": held})
         (RESULTS / "chains.md").write_text(text, encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ from time import perf_counter  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
-from page import RESULTS, machine, markdown_table  # noqa: E402
+from page import RESULTS, keep, machine, markdown_table  # noqa: E402
 
 import dbrm  # noqa: E402
 from dbrm.latent import AR1, IID, OU, RW1  # noqa: E402
@@ -52,6 +52,8 @@ def main():
         posterior = dbrm.fit(X, y, **SETTINGS)
     seconds = perf_counter() - started
     rows = [[name, f"{posterior.inclusion(name):.3f}", value] for name, value in PAPER.items()]
+    found = {name: posterior.inclusion(name) for name in PAPER}
+    keep("example7", {"seconds": seconds, "found": found})
     features = [
         (row.feature, row.inclusion)
         for row in posterior.features.itertuples()

@@ -13,7 +13,7 @@ from statistics import median  # noqa: E402
 from time import perf_counter  # noqa: E402
 
 import numpy as np  # noqa: E402
-from page import RESULTS, machine, markdown_table  # noqa: E402
+from page import RESULTS, keep, machine, markdown_table  # noqa: E402
 from sklearn.linear_model import LinearRegression  # noqa: E402
 
 from dbrm.evidence import GaussianEngine, resolve_prior  # noqa: E402
@@ -80,12 +80,19 @@ def measure_peers(n):
 
 def main():
     peers = {n: measure_peers(n) for n in ROWS}
-    rows, enumeration = [], []
+    rows, enumeration, numbers = [], [], {}
     for label, prior in PRIORS.items():
         for n in ROWS:
             timing = measure(n, prior)
             each = timing["all"] / 2**SIZE
             (lstsq, sklearn) = (peers[n][0][name] for name in ("numpy", "sklearn"))
+            numbers[f"{prior} {n}"] = {
+                "random": 1 / timing["random"],
+                "enumeration": timing["all"],
+                "prepare": timing["prepare"],
+                "numpy": 1 / lstsq,
+                "sklearn": 1 / sklearn,
+            }
             rows.append(
                 (
                     f"{label}, n = {n:,}",
@@ -106,6 +113,7 @@ def main():
                 )
             )
             print(*rows[-1], *enumeration[-1][1:], flush=True)
+    keep("gaussian_evaluations", numbers)
     write_page(rows, enumeration, max(worst for _, worst in peers.values()))
 
 

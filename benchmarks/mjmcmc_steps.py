@@ -13,7 +13,7 @@ from statistics import median  # noqa: E402
 from time import process_time  # noqa: E402
 
 import numpy as np  # noqa: E402
-from page import RESULTS, machine, markdown_table  # noqa: E402
+from page import RESULTS, keep, machine, markdown_table  # noqa: E402
 
 from dbrm.evidence import GaussianEngine, GlmEngine, resolve_prior  # noqa: E402
 from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc, PriorTerms  # noqa: E402
@@ -109,6 +109,8 @@ def main():
         print(*line, sep="\t", flush=True)
     overhead = logistic_overhead()
     print(overhead)
+    rate = float(table[0][1].replace(",", ""))
+    keep("mjmcmc_steps", {"steps": rate, "overhead": overhead[-1]})
     write_page(table, overhead)
 
 

@@ -1,16 +1,21 @@
 """A page of results: what was measured, on which machine, with which versions."""
 
+import csv
+import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-__all__ = ["RESULTS", "machine", "markdown_table"]
+__all__ = ["RESULTS", "keep", "kept", "machine", "markdown_table", "read_rows", "write_rows"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+# Numbers of each benchmark, from which the page of all benchmarks is written.
+NUMBERS = RESULTS / "numbers"
 PACKAGES = ("dbrm", "numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -23,6 +28,19 @@ def machine() -> str:
         f"{platform.system()}; "
         f"Python {platform.python_version()}, {versions}."
     )
+
+
+def keep(benchmark: str, numbers: Mapping[str, object]) -> None:
+    """Keep the numbers of a benchmark with what they were measured on."""
+    NUMBERS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"measured": machine(), **numbers}, indent=1, default=float)
+    (NUMBERS / f"{benchmark}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """The numbers of all benchmarks that were run, by name."""
+    files = sorted(NUMBERS.glob("*.json"))
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -51,3 +69,17 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def read_rows(path: str | Path) -> list[dict[str, str]]:
+    """Rows of a CSV file, by name."""
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write_rows(path: str | Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write rows that all have the same names."""
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)

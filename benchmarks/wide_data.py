@@ -11,7 +11,7 @@ import sys
 from time import perf_counter
 
 import numpy as np
-from page import RESULTS, machine, markdown_table
+from page import RESULTS, keep, machine, markdown_table
 
 import dbrm
 
@@ -69,15 +69,17 @@ def main():
     if options.case:
         print(json.dumps(fit(options.case)))
         return
-    rows = []
+    rows, numbers = [], {}
     for name in CASES:
         command = [sys.executable, __file__, "--case", name]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         result = json.loads(done.stdout.splitlines()[-1])
+        numbers[name] = result
         found = ", ".join(f"`{feature}` {p:.2f}" for feature, p in result["found"].items())
         memory = f"{result['table']:,.0f}", f"{result['peak']:,.0f}"
         rows.append((name, found, *memory, f"{result['seconds']:.1f}"))
         print(*rows[-1], sep="  ", flush=True)
+    keep("wide_data", numbers)
     header = ("data", "inclusion of the truth", "table, MB", "peak memory, MB", "seconds")
     text = [
         "# Wide and narrow tables",

@@ -115,8 +115,7 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
         else:
             seed = seed_sequence(chosen.random_state)
             if chosen.algorithm != "mjmcmc":
-                swept = tuple(sweep_features(problem.without_latent(), chosen.sweep))
-                problem = replace(problem, pool=problem.pool + swept)
+                problem = _sweep(problem, chosen.sweep)
             if folder is not None:
                 begin_run(folder, job, seed, problem)
         findings = _Findings(problem, chosen)
@@ -138,6 +137,16 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
             agree=agree if chosen.stop == "agreement" else None,
         )
     return problem, findings, report
+
+
+def _sweep(problem: Problem, max_complexity: int) -> Problem:
+    """Put the most promising simple features into the pool; the time it takes is spent."""
+    started = perf_counter()
+    swept = tuple(sweep_features(problem.without_latent(), max_complexity))
+    stop = problem.effort.stop
+    stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
+    effort = replace(problem.effort, stop=stop)
+    return replace(problem, pool=problem.pool + swept, effort=effort)
 
 
 def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:

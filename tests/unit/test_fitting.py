@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from time import sleep
 
 import numpy as np
 import pandas as pd
@@ -173,6 +174,18 @@ def test_the_record_says_what_happened(data):
     assert record.n_evaluated >= len(posterior.models)
     assert sum(record.status_counts.values()) == record.n_evaluated
     assert record.seconds > 0
+
+
+def test_the_sweep_counts_as_time(data, monkeypatch):
+    """What the sweep takes is not there for the chains."""
+
+    def slow(problem, max_complexity):
+        sleep(0.05)
+        return []
+
+    monkeypatch.setattr("dbrm.running.sweep_features", slow)
+    posterior = dbrm.fit(*data, time_budget=2.0, **QUICK)
+    assert posterior._problem.effort.stop.seconds <= 1.95
 
 
 def test_a_time_budget_ends_the_search(data):

@@ -1,0 +1,153 @@
+"""The page of the known formulas, from the rows that were kept."""
+
+from importlib.metadata import version
+
+import matplotlib.pyplot as plt
+import numpy as np
+from known_formulas import FORMULAS, ROWS
+from page import RESULTS, keep, machine, markdown_table
+from symbolic_regressors import DBRM, GPLEARN, GPLEARN_GENERATIONS, OPERON
+
+__all__ = ["write_page"]
+
+COLOURS = {"dbrm": "#0072b2", "gplearn": "#e69f00", "pyoperon": "#009e73"}
+MARKS = {"1": "yes", "0": "·"}
+
+
+def write_page(rows, seconds):
+    """Write text and picture, and keep the counts."""
+    counts = _counts(rows)
+    total = len({row["formula"] for row in rows})
+    keep("formulas", {"exact": counts, "formulas": total})
+    _draw(counts, total)
+    (RESULTS / "formulas.md").write_text(_text(rows, counts, total, seconds), encoding="utf-8")
+
+
+def _counts(rows):
+    counts = {}
+    for row in rows:
+        found = counts.setdefault(row["noise"], {})
+        found[row["method"]] = found.get(row["method"], 0) + int(row["exact"])
+    return counts
+
+
+def _of(rows, noise, method):
+    return [row for row in rows if (row["noise"], row["method"]) == (noise, method)]
+
+
+def _summary(rows, counts, total):
+    lines = []
+    for noise, found in counts.items():
+        for method, exact in found.items():
+            chosen = _of(rows, noise, method)
+            mass = [float(row["probability"]) for row in chosen if row["probability"]]
+            times = [(float(row["seconds"]), float(row["cpu_seconds"])) for row in chosen]
+            wall, cpu = np.median(times, axis=0)
+            lines.append(
+                (
+                    f"noise {100 * float(noise):g} %, {method}",
+                    f"{exact} of {total}",
+                    f"{exact / total:.2f}",
+                    sum(int(row["on_front"]) for row in chosen),
+                    f"{np.mean(mass):.2f}" if mass else "",
+                    f"{np.median([m for m in mass if m > 0.01]):.2f}" if mass else "",
+                    f"{wall:.1f} / {cpu:.1f}",
+                )
+            )
+    return lines
+
+
+def _single(rows, counts):
+    by_place = {(row["formula"], row["noise"], row["method"]): row for row in rows}
+    lines = []
+    for formula in FORMULAS:
+        cells = [
+            MARKS[by_place[formula.name, noise, method]["exact"]]
+            for noise, found in counts.items()
+            for method in found
+            if (formula.name, noise, method) in by_place
+        ]
+        lines.append((formula.name, f"`{formula.text}`", *cells))
+    return lines
+
+
+def _draw(counts, total):
+    figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    places = np.arange(len(counts))
+    for shift, (method, colour) in enumerate(COLOURS.items()):
+        heights = [found.get(method, 0) for found in counts.values()]
+        bars = axes.bar(places + 0.27 * (shift - 1), heights, 0.25, color=colour, label=method)
+        axes.bar_label(bars, fontsize=8)
+    axes.set_xticks(places, [f"noise {100 * float(noise):g} %" for noise in counts])
+    axes.set_ylabel(f"found exactly, of {total}")
+    axes.set_ylim(0, total)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(RESULTS / "formulas.png", dpi=150)
+    plt.close(figure)
+
+
+def _text(rows, counts, total, seconds):
+    methods = [f"{method}, {100 * float(n):g} %" for n, found in counts.items() for method in found]
+    settings = {"dbrm": DBRM, "gplearn": GPLEARN, "pyoperon": OPERON}
+    shown = "\n".join(f"{name}: {_plain(value)}" for name, value in settings.items())
+    header = (
+        "",
+        "exact",
+        "rate",
+        "among candidates",
+        "posterior of the truth, mean",
+        "median where found",
+        "wall / CPU s, median",
+    )
+    return f"""# Known formulas found again
+
+{total} formulas of Nguyen, Keijzer and the Feynman lectures, chosen before any was run, {ROWS} rows
+each with independent uniform variables, Gaussian noise of 0, 1 and 10 % of the signal's standard
+deviation. One setting per method for all formulas, the same functions for all (+, -, *, /, sqrt,
+log, exp, sin, cos, square), one process, one thread. dbrm has {seconds:g} s, the others as long or,
+where dbrm took longer, as long as that; those that end early start again with other seeds, and their
+best formula counts (gplearn: least squared error; pyoperon: least BIC on its fronts).
+
+![Formulas found exactly by level of noise](formulas.png)
+
+{markdown_table(header, _summary(rows, counts, total))}
+
+A formula is found *exactly* if the one formula that a method settles for (for dbrm the most probable
+model)
+
+* is the law up to its constants: there are constants for which the law differs from it by less than
+  3e-6 of the signal (root mean square) over 500 fresh points inside and 500 outside the training
+  ranges, up to twice as far, and
+* has the right constants: on the same points its error is at most three times the standard error
+  that estimates of the law's own constants have, the form being known (or 1e-4 of the signal, where
+  that is larger).
+
+The same test for all; a close approximation does not pass. *Among candidates* counts laws that pass
+anywhere among pyoperon's fronts or dbrm's ten most probable models. The posterior of the truth is the
+probability of all models of dbrm, among the first ten, that pass the test.
+
+{machine().rstrip(".")}, gplearn {version("gplearn")}, pyoperon {version("pyoperon")}.
+
+## Formula by formula
+
+{markdown_table(("", "law", *methods), _single(rows, counts))}
+
+All rows, with the formulas that were found, are in `formulas.csv` beside this page.
+
+## Settings
+
+```text
+{shown}
+gplearn restarts every {GPLEARN_GENERATIONS} generations; slope and intercept by least squares
+```
+"""
+
+
+def _plain(settings):
+    def text(value):
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(getattr(item, "name", str(item)) for item in value) + "]"
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    return ", ".join(f"{name}={text(value)}" for name, value in settings.items())

@@ -1,0 +1,145 @@
+"""dbrm, gplearn and pyoperon with one setting each, the same functions, and a time limit.
+
+A method takes training data and seconds, and returns what it found: the prediction of the one
+formula it settles for, its text, and its other candidates with their weights.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from time import perf_counter
+
+import numpy as np
+from gplearn.functions import make_function
+from gplearn.genetic import SymbolicRegressor as GplearnRegressor
+from known_formulas import ROWS
+from pyoperon.sklearn import SymbolicRegressor as OperonRegressor
+
+import dbrm
+
+__all__ = ["METHODS", "Found"]
+
+Predict = Callable[[np.ndarray], np.ndarray]
+# Where peers restart, further seeds count up from here.
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """The formula that a method settles for, and its other candidates."""
+
+    predict: Predict
+    text: str
+    others: list[tuple[float, Predict]]
+
+
+DBRM = {
+    "transforms": ["sin", "cos", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"],
+    "penalty": float(np.log(ROWS)),
+    "sweep": 5,
+    "n_chains": 2,
+    "n_populations": 10_000,
+    "random_state": SEED,
+}
+
+
+def run_dbrm(x, y, seconds):
+    # A little is kept for merging the chains.
+    posterior = dbrm.fit(x, y, time_budget=0.9 * seconds, **DBRM)
+    models = posterior._merged
+    count = min(10, models.probability.size)
+    fitted = [
+        posterior._fitted(models.models.features_of(k), float(models.probability[k]))
+        for k in range(count)
+    ]
+    others = [(model.probability, model.predict) for model in fitted]
+    return Found(others[0][1], fitted[0].formula, others)
+
+
+def _protected_exp(x):
+    with np.errstate(all="ignore"):
+        return np.exp(np.minimum(x, 50.0))
+
+
+_GPLEARN_EXP = make_function(function=_protected_exp, name="exp", arity=1)
+_GPLEARN_SQUARE = make_function(function=np.square, name="square", arity=1)
+GPLEARN = {
+    "function_set": (
+        *("add", "sub", "mul", "div", "sqrt", "log", "sin", "cos", "inv"),
+        _GPLEARN_EXP,
+        _GPLEARN_SQUARE,
+    ),
+    "metric": "pearson",
+    "population_size": 1000,
+    "parsimony_coefficient": 0.001,
+    "const_range": (-5.0, 5.0),
+    "warm_start": True,
+}
+GPLEARN_GENERATIONS = 30
+
+
+def run_gplearn(x, y, seconds):
+    """Restart with a new seed every 30 generations; slope and intercept by least squares."""
+    ends = perf_counter() + seconds
+    best, best_error, seed = None, np.inf, SEED
+    while perf_counter() < ends:
+        model = GplearnRegressor(**GPLEARN, random_state=seed)
+        for generation in range(1, GPLEARN_GENERATIONS + 1):
+            model.set_params(generations=generation)
+            model.fit(x, y)
+            if perf_counter() > ends:
+                break
+        predict, error = _scaled(model, x, y)
+        if error < best_error or best is None:
+            best, best_error = (predict, str(model._program)), error
+        seed += 1
+    return Found(best[0], best[1], [(1.0, best[0])])
+
+
+def _scaled(model, x, y):
+    """The program with slope and intercept, and its squared error."""
+    values = model._program.execute(x)
+    design = np.column_stack([np.ones(len(y)), values])
+    intercept, slope = np.linalg.lstsq(design, y, rcond=None)[0]
+    error = float(np.mean((y - intercept - slope * values) ** 2))
+    return (lambda z: intercept + slope * model._program.execute(z)), error
+
+
+OPERON = {
+    "allowed_symbols": "add,sub,mul,div,sqrt,log,exp,sin,cos,square,constant,variable",
+    "objectives": ["r2", "length"],
+    "optimizer_iterations": 5,
+    "population_size": 1000,
+    "max_evaluations": 10**9,
+    "generations": 10**6,
+    "epsilon": 1e-5,
+    "n_threads": 1,
+}
+
+
+def run_operon(x, y, seconds):
+    """Restart with a new seed where it ends early; the formula of least BIC."""
+    ends = perf_counter() + seconds
+    best, seed, others = None, SEED, []
+    while best is None or ends - perf_counter() >= 1.0:
+        left = max(1, ceil(ends - perf_counter()))
+        model = OperonRegressor(**OPERON, max_time=left, random_state=seed).fit(x, y)
+        for row in model.pareto_front_:
+            row["predict"] = _tree(model, row["tree"])
+            others.append((1.0, row["predict"]))
+        candidate = min(model.pareto_front_, key=lambda row: row["bayesian_information_criterion"])
+        if best is None or _criterion(candidate) < _criterion(best):
+            best = candidate
+        seed += 1
+    return Found(best["predict"], best["model"], others)
+
+
+def _criterion(row):
+    return row["bayesian_information_criterion"]
+
+
+def _tree(model, tree):
+    return lambda z: model.evaluate_model(tree, z)
+
+
+METHODS = {"dbrm": run_dbrm, "gplearn": run_gplearn, "pyoperon": run_operon}
