@@ -14,7 +14,14 @@ from dbrm._version import __version__
 from dbrm.chains import Checkpoint, Progress, RunReport, run_chains, seed_sequence
 from dbrm.errors import DBRMWarning, InvalidDataError
 from dbrm.evidence import find_family
-from dbrm.evolution import ChainResult, Draws, Problem, run_enumeration, sweep_features
+from dbrm.evolution import (
+    ChainResult,
+    Draws,
+    Problem,
+    run_enumeration,
+    sweep_features,
+    sweep_projections,
+)
 from dbrm.keeping import Job, begin_run, continue_run
 from dbrm.posing import pose
 from dbrm.posterior import LiveSource, Merger, Posterior, RunRecord, diagnose, merge_chains
@@ -115,7 +122,7 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
         else:
             seed = seed_sequence(chosen.random_state)
             if chosen.algorithm != "mjmcmc":
-                problem = _sweep(problem, chosen.sweep)
+                problem = _sweep(problem, chosen)
             if folder is not None:
                 begin_run(folder, job, seed, problem)
         findings = _Findings(problem, chosen)
@@ -139,10 +146,12 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
     return problem, findings, report
 
 
-def _sweep(problem: Problem, max_complexity: int) -> Problem:
+def _sweep(problem: Problem, chosen: Settings) -> Problem:
     """Put the most promising simple features into the pool; the time it takes is spent."""
     started = perf_counter()
-    swept = tuple(sweep_features(problem.without_latent(), max_complexity))
+    alone = problem.without_latent()
+    laws = tuple(sweep_projections(alone)) if chosen.sweep_projections else ()
+    swept = laws + tuple(sweep_features(alone, chosen.sweep))
     stop = problem.effort.stop
     stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
     effort = replace(problem.effort, stop=stop)

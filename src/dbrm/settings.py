@@ -64,6 +64,9 @@ class Settings:
     sweep
         Before the search, all features up to this complexity are looked at once and the
         most promising go into a pool that chains draw from; 0 for none (as the paper).
+    sweep_projections
+        Whether to look beforehand, too, for laws :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`
+        of one term, by undoing :math:`g` on a Gaussian response; they join that pool.
     population_size, n_populations
         Features in play at a time, and how often they are renewed.
     algorithm
@@ -160,6 +163,7 @@ class Settings:
     projection: str | int | AbstractStrategy = "optimize-then-transform"
     max_projection: int = 4
     sweep: int = 4
+    sweep_projections: bool = False
     population_size: int = 15
     n_populations: int = 60
     algorithm: Literal["gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc", "enumerate"] = "gmjmcmc"

@@ -8,6 +8,7 @@ from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.pool_gibbs import PoolGibbs
 from dbrm.evolution.problem import Effort, Filtration, Grammar, Operators, Problem, Stop
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
+from dbrm.evolution.projection_sweep import sweep_projections
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.rgmjmcmc import Rgmjmcmc
 from dbrm.evolution.run import AbstractRun, Pause, Report, proceed
@@ -41,4 +42,5 @@ __all__ = [
     "run_enumeration",
     "simple_features",
     "sweep_features",
+    "sweep_projections",
 ]
