@@ -1,0 +1,104 @@
+"""Tests of `dbrm.evolution.projection_sweep` and of the functions it undoes."""
+
+import numpy as np
+import pytest
+
+import dbrm
+from dbrm.evolution import sweep_features, sweep_projections
+from dbrm.evolution.inverses import exponent_of, invertible_functions
+from dbrm.features import resolve_transforms
+
+TRANSFORMS = ["sin", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"]
+FUNCTIONS = invertible_functions(resolve_transforms(TRANSFORMS))
+
+
+@pytest.mark.parametrize(
+    ("name", "exponent"), [("sqrt_abs", 0.5), ("power[-1]", -1), ("troot", 1 / 3), ("cube", 3)]
+)
+def test_powers_are_recognised(name, exponent):
+    (transform,) = resolve_transforms(name)
+    assert exponent_of(transform) == pytest.approx(exponent, abs=1e-11)
+
+
+@pytest.mark.parametrize("name", ["sin", "exp", "log_abs", "tanh", "step[q0.5]", "not"])
+def test_other_functions_are_not_taken_for_powers(name):
+    assert np.isnan(exponent_of(resolve_transforms(name)[0]))
+
+
+def test_each_function_is_there_once():
+    """Of 1/x, sqrt and the square: three single ones and three of two, none of them twice."""
+    probes = np.array([0.4, 1.7])
+    values = {tuple(np.round(f.value(probes), 9)) for f in FUNCTIONS}
+    assert len(values) == len(FUNCTIONS) == 7
+
+
+@pytest.mark.parametrize(
+    "function", FUNCTIONS, ids=lambda f: ".".join(g.name for g in f.transforms)
+)
+def test_the_inverse_undoes_the_function(function):
+    argument = np.linspace(0.3, 3.0, 9)
+    np.testing.assert_allclose(function.inverse(function.value(argument)), argument, rtol=1e-12)
+    difference = (function.value(argument + 1e-6) - function.value(argument - 1e-6)) / 2e-6
+    np.testing.assert_allclose(function.slope(argument), difference, rtol=1e-7)
+
+
+LAWS = {
+    "a quotient": lambda a, b, c: 8 / (2 + a**2 + b**2),
+    "a product and a root": lambda a, b, c: a / np.sqrt(1 - (b / c) ** 2),
+    "an exponential": lambda a, b, c: np.exp(-0.3 * a * b),
+}
+
+
+def data_of(law, rng, noise=0.01):
+    x = rng.uniform(1, 3, (200, 3))
+    x[:, 2] += 2.2
+    y = law(*x.T)
+    return x, y + noise * y.std() * rng.normal(size=200)
+
+
+def wider(rng):
+    """Rows of which many lie outside the ranges of `data_of`."""
+    x = rng.uniform(1, 3, (200, 3)) * [[1.2, 0.9, 1.2]]
+    x[:, 2] += 2.2
+    return x
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_first_feature_is_the_law(rng, pose, name):
+    """It follows the law also where it was not fitted; no simple feature does."""
+    problem = pose(*data_of(LAWS[name], rng), transforms=TRANSFORMS, penalty=5.0)
+    x = wider(rng)
+    table, truth = dict(zip(problem.table.names, x.T, strict=True)), LAWS[name](*x.T)
+    law, *_ = sweep_projections(problem)
+    assert "{" in str(law)
+    assert 1 - np.corrcoef(law.evaluate(table), truth)[0, 1] < 1e-4
+    if name != "an exponential":
+        simple = sweep_features(problem, 3)[0]
+        assert 1 - np.corrcoef(simple.evaluate(table), truth)[0, 1] > 1e-4
+
+
+def test_a_sum_with_a_common_factor_comes_apart(rng, pose):
+    problem = pose(*data_of(lambda a, b, c: a * (c - 2 * b) / c, rng), transforms=TRANSFORMS)
+    first = [str(feature) for feature in sweep_projections(problem)[:4]]
+    assert {"x1", "x1*x2*power[-1](x3)"} <= set(first)
+
+
+def test_nothing_is_looked_for_without_a_gaussian_response(rng, pose):
+    x = rng.normal(size=(60, 2))
+    short = {"n_populations": 1, "n_chains": 1, "sweep": 0, "random_state": 1}
+    binary = dbrm.fit(x, (x[:, 0] > rng.normal(size=60)) * 1.0, family="binomial", **short)
+    assert sweep_projections(binary._problem) == []
+    assert sweep_projections(pose(x, np.ones(60), transforms=TRANSFORMS)) == []
+
+
+def test_a_fit_finds_what_it_cannot_find_without(rng):
+    """With three populations; without the look beforehand, the control, it does not."""
+    law = LAWS["a quotient"]
+    x, y = data_of(law, rng)
+    new = wider(rng)
+    short = {"transforms": TRANSFORMS, "n_populations": 3, "n_chains": 1, "random_state": 1}
+    errors = [
+        np.max(np.abs(dbrm.fit(x, y, sweep_projections=on, **short).predict(new) - law(*new.T)))
+        for on in (True, False)
+    ]
+    assert errors[0] < 0.02 < errors[1]
