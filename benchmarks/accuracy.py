@@ -18,7 +18,7 @@ import dbrm
 
 __all__ = ["CASES", "SECONDS", "SPLITS", "compare"]
 
-SECONDS, SPLITS = 5.0, 3
+SECONDS, SPLITS = 3.0, 3
 CASES = {
     "breast cancer (classes)": lambda: load_breast_cancer(return_X_y=True),
     "diabetes": lambda: load_diabetes(return_X_y=True),

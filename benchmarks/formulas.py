@@ -18,7 +18,7 @@ from time import perf_counter, process_time  # noqa: E402
 
 import numpy as np  # noqa: E402
 from formulas_page import write_page  # noqa: E402
-from known_formulas import FORMULAS, ROWS  # noqa: E402
+from known_formulas import FORMULAS, HELD_OUT, ROWS  # noqa: E402
 from page import RESULTS, read_rows, write_rows  # noqa: E402
 from scipy.optimize import least_squares  # noqa: E402
 from symbolic_regressors import METHODS  # noqa: E402
@@ -34,7 +34,7 @@ class Trial:
 
     def __init__(self, formula, noise):
         self.formula, self.noise = formula, noise
-        rng = np.random.default_rng([FORMULAS.index(formula), 7])
+        rng = np.random.default_rng([(*FORMULAS, *HELD_OUT).index(formula), 7])
         self.x = formula.draw(rng, ROWS)
         signal = formula(self.x)
         spread = signal.std()
@@ -111,7 +111,7 @@ def run_all(options):
             (row["formula"], row["noise"], row["method"]): row for row in read_rows(options.out)
         }
     for noise in options.noise:
-        for formula in FORMULAS:
+        for formula in (*FORMULAS, *HELD_OUT):
             seconds = options.seconds
             for method in options.methods if formula.name in options.names else ():
                 row = run(formula, noise, method, seconds)
@@ -125,7 +125,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--noise", nargs="+", type=float, default=list(NOISE))
-    parser.add_argument("--names", nargs="+", default=[formula.name for formula in FORMULAS])
+    names = [formula.name for formula in (*FORMULAS, *HELD_OUT)]
+    parser.add_argument("--names", nargs="+", default=names)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--out", default=str(RESULTS / "formulas.csv"))
     parser.add_argument("--page", action="store_true", help="write the page from the kept rows")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FORMULAS", "ROWS", "Formula"]
+__all__ = ["FORMULAS", "HELD_OUT", "ROWS", "Formula"]
 
 ROWS = 300
 pi, sqrt, exp, log, sin, cos = np.pi, np.sqrt, np.exp, np.log, np.sin, np.cos
@@ -251,3 +251,77 @@ _FEYNMAN = (
 )  # fmt: skip
 
 FORMULAS = (*_NGUYEN, *_KEIJZER, *_FEYNMAN)
+
+# Never run before settings and search were fixed: those of Feynman's second volume with at most
+# five variables and the functions on offer, without forms that occur above.
+HELD_OUT = (
+    Formula(
+        "Feynman II.6.11", "p cos(theta) / (4 pi e r^2)",
+        lambda t, e, p, a, r: t[0] * p * cos(t[1] * a) / (e * r**2),
+        (1 / (4 * pi), 1), ((1, 3), (1, 3), (0, 2), (1, 3)),
+    ),
+    Formula(
+        "Feynman II.8.7", "3/5 q^2 / (4 pi e d)",
+        lambda t, q, e, d: t[0] * q**2 / (e * d), (0.6 / (4 * pi),), _all(3),
+    ),
+    Formula("Feynman II.8.31", "e E^2 / 2", lambda t, e, f: t[0] * e * f**2, (0.5,), _all(2)),
+    Formula(
+        "Feynman II.10.9", "s / (e (1 + chi))",
+        lambda t, s, e, x: t[0] * s / (e * (1 + t[1] * x)), (1, 1), _all(3),
+    ),
+    Formula(
+        "Feynman II.11.20", "N p^2 E / (3 k T)",
+        lambda t, n, e, p, k, c: t[0] * n * p**2 * e / (k * c), (1 / 3,), _all(5, 1, 3),
+    ),
+    Formula(
+        "Feynman II.11.27", "n a e E / (1 - n a / 3)",
+        lambda t, n, a, e, f: t[0] * n * a * e * f / (1 + t[1] * n * a),
+        (1, -1 / 3), ((0, 1), (0, 1), (1, 2), (1, 2)),
+    ),
+    Formula(
+        "Feynman II.11.28", "1 + n a / (1 - n a / 3)",
+        lambda t, n, a: t[0] * n * a / (1 + t[1] * n * a), (1, -1 / 3), _all(2, 0, 1),
+    ),
+    Formula(
+        "Feynman II.13.17", "2 I / (4 pi e c^2 r)",
+        lambda t, e, c, i, r: t[0] * i / (e * c**2 * r), (1 / (2 * pi),), _all(4),
+    ),
+    Formula(
+        "Feynman II.21.32", "q / (4 pi e r (1 - v / c))",
+        lambda t, q, e, r, v, c: t[0] * q / (e * r * (1 + t[1] * v / c)),
+        (1 / (4 * pi), -1), ((1, 5), (1, 5), (1, 5), (1, 2), (3, 10)),
+    ),
+    Formula(
+        "Feynman II.24.17", "sqrt(w^2 / c^2 - pi^2 / d^2)",
+        lambda t, w, c, d: sqrt(t[0] * w**2 / c**2 + t[1] / d**2 + t[2]),
+        (1, -(pi**2), 0), ((4, 6), (1, 2), (2, 4)),
+    ),
+    Formula(
+        "Feynman II.27.16", "e c E^2", lambda t, e, c, f: t[0] * e * c * f**2, (1,), _all(3)
+    ),
+    Formula("Feynman II.27.18", "e E^2", lambda t, e, f: t[0] * e * f**2, (1,), _all(2)),
+    Formula("Feynman II.34.2", "q v r / 2", lambda t, q, v, r: t[0] * q * v * r, (0.5,), _all(3)),
+    Formula(
+        "Feynman II.34.2a", "q v / (2 pi r)",
+        lambda t, q, v, r: t[0] * q * v / r, (1 / (2 * pi),), _all(3),
+    ),
+    Formula(
+        "Feynman II.34.11", "g q B / (2 m)",
+        lambda t, g, q, b, m: t[0] * g * q * b / m, (0.5,), _all(4),
+    ),
+    Formula(
+        "Feynman II.34.29a", "q h / (4 pi m)",
+        lambda t, q, h, m: t[0] * q * h / m, (1 / (4 * pi),), _all(3),
+    ),
+    Formula(
+        "Feynman II.37.1", "mu (1 + chi) B",
+        lambda t, m, b, x: t[0] * m * b + t[1] * m * b * x, (1, 1), _all(3),
+    ),
+    Formula(
+        "Feynman II.38.3", "Y A x / d", lambda t, y, a, x, d: t[0] * y * a * x / d, (1,), _all(4)
+    ),
+    Formula(
+        "Feynman II.38.14", "Y / (2 (1 + s))",
+        lambda t, y, s: t[0] * y / (1 + t[1] * s), (0.5, 1), _all(2),
+    ),
+)  # fmt: skip

@@ -207,6 +207,8 @@ def write_page():
         if name in numbers:
             text += ["", f"## {title}", "", part(numbers[name])]
     rest = _rest(numbers)
+    if (RESULTS / "tall_data.md").exists():
+        rest += "\n* Very many rows: [](tall_data.md)."
     if rest:
         text += ["", "## Further", "", rest]
     text += ["", "## When and where", ""]
