@@ -1,7 +1,7 @@
 """Example 7 of the paper: methylation along a genome, features and latent effects together.
 
-Run ``python benchmarks/example7.py DATA``, where DATA is the folder with ``arabidopsis.csv``; it
-writes ``docs/results/example7.md``. The criterion is that of the published scripts: normal
+Run ``python benchmarks/example7.py``; it writes ``docs/results/example7.md``. The data are
+downloaded once, or read from the folder named by ``DBRM_DATA``. The criterion is that of the published scripts: normal
 coefficients with variance 1000, log 200 per unit of complexity and hyperparameter.
 """
 
@@ -10,13 +10,10 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-import sys  # noqa: E402
 import warnings  # noqa: E402
-from pathlib import Path  # noqa: E402
 from time import perf_counter  # noqa: E402
 
 import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
 from page import RESULTS, keep, machine, markdown_table  # noqa: E402
 
 import dbrm  # noqa: E402
@@ -37,15 +34,15 @@ SETTINGS = {
 }
 
 
-def read(folder):
+def read():
     """Covariates, positions and response; the reads enter as one more covariate, by their log."""
-    data = pd.read_csv(folder / "arabidopsis.csv")
+    data = dbrm.datasets.load_arabidopsis()
     data["log_total_bases"] = np.log(data.pop("total_bases"))
     return data, data.pop("methylated_bases")
 
 
 def main():
-    X, y = read(Path(sys.argv[1]))
+    X, y = read()
     started = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

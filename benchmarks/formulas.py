@@ -19,7 +19,7 @@ from time import perf_counter, process_time  # noqa: E402
 import numpy as np  # noqa: E402
 from formulas_page import write_page  # noqa: E402
 from known_formulas import FORMULAS, HELD_OUT, ROWS  # noqa: E402
-from page import RESULTS, read_rows, write_rows  # noqa: E402
+from page import RESULTS, kept, machine, read_rows, write_rows  # noqa: E402
 from scipy.optimize import least_squares  # noqa: E402
 from symbolic_regressors import METHODS  # noqa: E402
 
@@ -135,7 +135,9 @@ def main():
         warnings.simplefilter("ignore")
         run_all(options)
     if options.out == parser.get_default("out"):
-        write_page(read_rows(options.out), options.seconds)
+        before = kept().get("formulas", {}).get("measured")
+        measured = before if options.page and before else machine()
+        write_page(read_rows(options.out), options.seconds, measured)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def machine() -> str:
 def keep(benchmark: str, numbers: Mapping[str, object]) -> None:
     """Keep the numbers of a benchmark with what they were measured on."""
     NUMBERS.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"measured": machine(), **numbers}, indent=1, default=float)
+    text = json.dumps({"measured": machine()} | dict(numbers), indent=1, default=float)
     (NUMBERS / f"{benchmark}.json").write_text(text + "\n", encoding="utf-8")
 
 
