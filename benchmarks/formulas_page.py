@@ -1,5 +1,6 @@
 """The page of the known formulas, from the rows that were kept."""
 
+from collections import Counter
 from importlib.metadata import version
 
 import matplotlib.pyplot as plt
@@ -16,25 +17,31 @@ MARKS = {"1": "yes", "0": "·", "": ""}
 
 def write_page(rows, seconds, measured):
     """Write text and picture, and keep the counts; `measured` says where and when."""
+    rows = _complete(rows)
     unseen = {formula.name for formula in HELD_OUT}
     later = [row for row in rows if row["formula"] in unseen]
     rows = [row for row in rows if row["formula"] not in unseen]
-    counts = _counts(rows)
-    total = len({row["formula"] for row in rows})
-    held_out = {"exact": _counts(later), "formulas": len({row["formula"] for row in later})}
-    numbers = {"exact": counts, "formulas": total, "held_out": held_out}
+    numbers = {"seen": _shares(rows), "held_out": _shares(later)}
     keep("formulas", numbers | {"measured": measured})
-    _draw(counts, total)
+    _draw(numbers["seen"])
     text = _text(rows, later, seconds, measured)
     (RESULTS / "formulas.md").write_text(text, encoding="utf-8")
 
 
-def _counts(rows):
-    counts = {}
+def _complete(rows):
+    """Rows of formulas that every method has tried at that level of noise."""
+    tried = Counter((row["formula"], row["noise"]) for row in rows)
+    return [row for row in rows if tried[row["formula"], row["noise"]] == len(COLOURS)]
+
+
+def _shares(rows):
+    """For each level of noise and method how many were found, of how many."""
+    shares = {}
     for row in rows:
-        found = counts.setdefault(row["noise"], {})
-        found[row["method"]] = found.get(row["method"], 0) + int(row["exact"])
-    return counts
+        found = shares.setdefault(row["noise"], {}).setdefault(row["method"], [0, 0])
+        found[0] += int(row["exact"])
+        found[1] += 1
+    return shares
 
 
 def _of(rows, noise, method):
@@ -42,10 +49,9 @@ def _of(rows, noise, method):
 
 
 def _summary(rows):
-    counts, total = _counts(rows), len({row["formula"] for row in rows})
     lines = []
-    for noise, found in counts.items():
-        for method, exact in found.items():
+    for noise, found in _shares(rows).items():
+        for method, (exact, total) in found.items():
             chosen = _of(rows, noise, method)
             mass = [float(row["probability"]) for row in chosen if row["probability"]]
             known = [value for value in mass if value > 0.01]
@@ -70,23 +76,23 @@ def _single(rows, formulas):
     for formula in formulas:
         cells = [
             MARKS[by_place.get((formula.name, noise, method), "")]
-            for noise, found in _counts(rows).items()
+            for noise, found in _shares(rows).items()
             for method in found
         ]
         lines.append((formula.name, f"`{formula.text}`", *cells))
     return lines
 
 
-def _draw(counts, total):
+def _draw(shares):
     figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
-    places = np.arange(len(counts))
+    places = np.arange(len(shares))
     for shift, (method, colour) in enumerate(COLOURS.items()):
-        heights = [found.get(method, 0) for found in counts.values()]
+        heights = [100 * found[method][0] / found[method][1] for found in shares.values()]
         bars = axes.bar(places + 0.27 * (shift - 1), heights, 0.25, color=colour, label=method)
-        axes.bar_label(bars, fontsize=8)
-    axes.set_xticks(places, [f"noise {100 * float(noise):g} %" for noise in counts])
-    axes.set_ylabel(f"found exactly, of {total}")
-    axes.set_ylim(0, total)
+        axes.bar_label(bars, fmt="%.0f", fontsize=8)
+    axes.set_xticks(places, [f"noise {100 * float(noise):g} %" for noise in shares])
+    axes.set_ylabel("found exactly, %")
+    axes.set_ylim(0, 100)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.savefig(RESULTS / "formulas.png", dpi=150)
@@ -94,8 +100,8 @@ def _draw(counts, total):
 
 
 def _columns(rows):
-    counts = _counts(rows)
-    methods = [f"{method}, {100 * float(n):g} %" for n, found in counts.items() for method in found]
+    shares = _shares(rows)
+    methods = [f"{method}, {100 * float(n):g} %" for n, found in shares.items() for method in found]
     return ("", "law", *methods)
 
 
