@@ -12,6 +12,10 @@ from dbrm.status import Status
 __all__ = ["Spellings"]
 
 
+# Features whose columns are held at once.
+_AT_ONCE = 50
+
+
 @final
 class Spellings:
     """The features of a merged posterior, found by structure or by their training columns."""
@@ -25,11 +29,13 @@ class Spellings:
         self._registry = Registry(source.table)
         # On a sample of the rows two features may look the same: the first one counts.
         self._by_number: dict[int, int] = {}
-        columns, statuses = evaluate(merged.features, source.table)
-        for position, feature in enumerate(merged.features):
-            if statuses[position] == Status.OK:
-                number = self._registry.number(feature, columns[:, position])
-                self._by_number.setdefault(number, position)
+        for start in range(0, len(merged.features), _AT_ONCE):
+            part = merged.features[start : start + _AT_ONCE]
+            columns, statuses = evaluate(part, source.table)
+            for j, feature in enumerate(part):
+                if statuses[j] == Status.OK:
+                    number = self._registry.number(feature, columns[:, j])
+                    self._by_number.setdefault(number, start + j)
 
     def parse(self, feature: str | Feature) -> Feature:
         """A feature from its text, with its knots."""
