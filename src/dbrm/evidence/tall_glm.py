@@ -13,14 +13,14 @@ population the error of a model :math:`\Delta` nats below it is of order
 have any mass. What is reported is computed by Newton's method over all rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray, Masks, Matrix
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.base import ModelFit
 from dbrm.evidence.design import independent_columns
@@ -45,7 +45,11 @@ __all__ = ["TallGlmEngine"]
 
 # Nats that another step promises, below which a population is expanded where it stands.
 _NEAR = 0.1
-_MOST_STEPS, _MOST_NEAR_STEPS = 25, 12
+_MOST_STEPS, _MOST_NEAR_STEPS, _MOST_ATTEMPTS = 25, 12, 8
+# Information that a column must keep at the fit, of what it has beside a constant predictor.
+_LEAST_CURVATURE = 1e-3
+# Mean square of a column, one in the sample, above which the sample does not represent it.
+_STRANGE = 2.0
 
 
 @final
@@ -65,6 +69,36 @@ class _Expansion:
     def right(self) -> FloatArray:
         """Right-hand side of the normal equations."""
         return np.asarray(self.information @ self.coefficients + self.score)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """Where to expand: coefficients of standardised columns, and those of a constant predictor."""
+
+    columns: AbstractColumns
+    location: FloatArray
+    scale: FloatArray
+    coefficients: FloatArray
+    null: FloatArray
+
+    def without(self, coefficients: FloatArray, lost: Mask) -> "_Place":
+        """Without some columns: an infinite scale makes them zero."""
+        kept = np.where(np.concatenate([[False], lost]), 0.0, coefficients)
+        return replace(self, scale=np.where(lost, inf, self.scale), coefficients=kept)
+
+    def at(self, coefficients: FloatArray, sums: Matrix) -> _Expansion:
+        """The expansion from the sums over all rows."""
+        value = float(sums[-1, -1])
+        return _Expansion(
+            self.columns,
+            self.location,
+            self.scale,
+            coefficients,
+            value if value == value else -inf,
+            sums[:-1, -1],
+            sums[:-1, :-1],
+        )
 
 
 @final
@@ -153,42 +187,86 @@ class TallGlmEngine(AbstractTallEngine):
         prior = glm_prior(self.sample_engine.prior, sizes, n, dispersed=False)
         return np.asarray(prior.table.constant)
 
-    def _expand(self, columns: AbstractColumns) -> _Expansion:
-        """Fit all columns together, as nearly as the expansion needs it."""
+    def _expand(self, columns: AbstractColumns, *, every: bool = False) -> _Expansion:
+        """Fit all columns together, as nearly as the expansion needs it.
+
+        Columns with which there is no quadratic to speak of are left out, unless `every` one is
+        wanted: the fit does not settle, or it has all but certain responses wherever they vary
+        (few rows carry them, or they separate the response), and there is no curvature left.
+        """
+        place = self._start(columns)
+        for _ in range(_MOST_ATTEMPTS):
+            found, lost = self._climb(place)
+            if every or not lost.any():
+                break
+            place = place.without(found.coefficients, lost)
+        return found
+
+    def _start(self, columns: AbstractColumns) -> "_Place":
+        """The fit of the sample, in columns standardised by the sample; and that of a constant."""
         both = Joined(self.always, columns)
         made = both.make(self.sample)
         matrix = np.column_stack(made) if made else np.empty((self.sample.n_rows, 0))
         location, scale = matrix.mean(axis=0), matrix.std(axis=0)
         scale[~(scale > 0)] = 1.0
         raw = self.sample_engine.project(matrix)
+        null = np.zeros(raw.size)
+        null[0] = self.sample_engine.project(matrix[:, :0])[0]
         beta = np.concatenate([[raw[0] + location @ raw[1:]], scale * raw[1:]])
-        every = np.arange(beta.size)
+        return _Place(both, location, scale, beta, null)
+
+    def _climb(self, place: "_Place") -> tuple[_Expansion, Mask]:
+        """Newton's method for all columns, and those that the expansion cannot have.
+
+        The first pass also looks at a constant predictor: a better start, where the sample
+        misleads, and the information that columns usually have.
+        """
+        trials = [place.coefficients, place.null]
+        members = np.arange(place.null.size)
+        usual: FloatArray | None = None
         best: _Expansion | None = None
+        step, promise = place.null, inf
+        lengths: tuple[float, ...] = (1.0,)
         for _ in range(_MOST_NEAR_STEPS):
-            work = Step(self._law, both, location, scale, (every,), (beta,))
-            bad, sums = add_up(self.rows.each(work, both.needs))
-            unsound = (bad[1:] > 0) & np.isfinite(scale)
+            chosen = (members,) * len(trials)
+            work = Step(
+                self._law, place.columns, place.location, place.scale, chosen, tuple(trials)
+            )
+            bad, *sums = add_up(self.rows.each(work, place.columns.needs))
+            unsound = (bad[1:] > 0) & np.isfinite(place.scale)
             if unsound.any():
                 # Not finite in some row that is not in the sample: left out altogether.
-                scale, beta = np.where(unsound, inf, scale), beta.copy()
-                beta[1:][unsound] = 0.0
+                place = place.without(place.coefficients, unsound)
+                trials, best, usual = [place.coefficients, place.null], None, None
                 continue
-            here = _Expansion(
-                both, location, scale, beta, float(sums[-1, -1]), sums[:-1, -1], sums[:-1, :-1]
-            )
-            if best is not None and not here.value >= best.value:
-                beta = 0.5 * (beta + best.coefficients)
-                continue
-            best = here
-            step, promise = newton_step(here.information, here.score)
+            if usual is None:
+                usual = np.diag(sums[-1])[:-1]
+            found = [place.at(beta, part) for beta, part in zip(trials, sums, strict=True)]
+            top = max(found, key=lambda one: one.value)
+            if best is None or top.value > best.value:
+                best = top
+                step, promise = newton_step(best.information, best.score)
+                lengths = (1.0,) if len(lengths) == 1 else (1.0, 0.25, 0.06)
+            else:
+                # A step that led down is tried again, shorter, at some lengths in one pass.
+                lengths = tuple(lengths[-1] * share for share in (0.25, 0.06, 0.015))
             if promise < _NEAR:
                 break
-            beta = beta + step
+            trials = [best.coefficients + length * step for length in lengths]
         assert best is not None
-        return best
+        assert usual is not None
+        left = np.diag(best.information)[1:]
+        finite = np.isfinite(place.scale)
+        lost = finite & (left < _LEAST_CURVATURE * usual[1:])
+        if not promise < _NEAR and lost.size:
+            # First those that the sample misjudged: their mean square should be one.
+            strange = np.where(finite, usual[1:] / usual[0], 0.0)
+            moving = np.abs(step[1:]) * np.sqrt(left)
+            lost[np.argmax(strange if np.max(strange) > _STRANGE else moving)] = True
+        return best, np.asarray(lost)
 
     def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
-        found = self._expand(columns)
+        found = self._expand(columns, every=True)
         fixed = np.arange(self.always.size + 1)
         wanted = [np.concatenate([fixed, fixed.size + np.flatnonzero(mask)]) for mask in masks]
         unit = information_unit(found.information)

@@ -174,6 +174,27 @@ def test_the_expansion_is_near_for_models_with_mass(rng):
     assert np.max(np.abs(found - exact)) > 1.0
 
 
+@pytest.mark.usefixtures("small_blocks")
+def test_an_expansion_never_promises_more_than_there_is(rng):
+    """Rare events and a feature that lives in a handful of rows: the sample says nothing of it."""
+    n = 6_000
+    values = rng.normal(size=(n, 4))
+    table = Table(NAMES, values)
+    eta = -5.0 + values[:, 0] * values[:, 1] + 0.8 * values[:, 2]
+    response = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
+    spikes = [f"gauss(-6.0 + 0.7*c - 0.{k}*a*b*b)" for k in (1, 2, 3)]
+    texts = ["a", "c", "a*b", "exp(a)*exp(b)", *spikes]
+    features = tuple(parse_feature(text, NAMES) for text in texts)
+    whole, tall = engines(table, Observations(response), family="binomial", always=())
+    masks = np.array([[bool(i >> j & 1) for j in range(7)] for i in range(128)])
+    exact = whole.prepare(evaluate(features, table)[0]).log_evidence(masks)[0]
+    found = tall.prepare(FeatureColumns(features)).log_evidence(masks)[0]
+    assert np.max(found) < np.max(exact) + 1.0
+    plain = ~masks[:, 4:].any(axis=1) & (exact > np.max(exact) - 10.0)
+    assert plain.any()
+    assert np.max(np.abs(found - exact)[plain]) < 2.0
+
+
 def test_a_pass_needs_less_memory_than_the_columns(rng):
     """Rows in blocks are never a matrix of rows by features; in memory they are."""
     n, features = 300_000, FEATURES * 3
