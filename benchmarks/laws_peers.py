@@ -19,8 +19,9 @@ from page import keep  # noqa: E402
 
 import dbrm  # noqa: E402
 
-# Processor seconds of each run, restarts included; least squared correlation with the law.
-SECONDS, CLOSE = 5.0, 0.995
+# Processor seconds of each run, restarts included; least squared correlation with the law (the
+# period alone, to the power 2/3, reaches 0.9997).
+SECONDS, CLOSE = 5.0, 0.9999
 METHODS = ("gplearn", "pyoperon")
 
 
@@ -41,7 +42,8 @@ def run(law, method, seed):
     table = dbrm.datasets.load_exoplanets()
     y = table.pop(response)
     symbolic_regressors.SEED = 1000 * seed + 1
-    found = symbolic_regressors.METHODS[method](table.to_numpy(), y.to_numpy(), SECONDS)
+    x = np.ascontiguousarray(table.to_numpy(float))
+    found = symbolic_regressors.METHODS[method](x, np.array(y, dtype=float), SECONDS)
     return has_law(found.predict, table, features)
 
 
@@ -53,7 +55,7 @@ def main():
     numbers = {"runs": options.seeds, "seconds": SECONDS}
     for law in LAWS:
         numbers[law] = {
-            method: sum(run(law, method, seed) for seed in range(options.seeds))
+            method: sum(int(run(law, method, seed)) for seed in range(options.seeds))
             for method in METHODS
         }
         print(law, numbers[law], flush=True)
