@@ -85,6 +85,7 @@ def page(numbers):
         (row["data"], row["method"], row["score"], row["other"], row["seconds"])
         for row in numbers.get("accuracy", [])
     ]
+    columns = ("data", "method", "score", "R² or accuracy", "seconds")
     header = ("", "dbrm", "statsmodels", "scikit-learn", "glum")
     ratios = tuple(f"/ {name}" for name in header[2:])
     return f"""# Beside other packages
@@ -108,7 +109,7 @@ defaults (for pyGAM with its grid search of the smoothing), xgboost draws settin
 validates them on a fifth of the training rows until its time is over. Means over the splits;
 *score* is the root mean squared error or, for classes, the log loss: smaller is better.
 
-{markdown_table(("data", "method", "score", "R² or accuracy", "seconds"), scores)}
+{markdown_table(columns, scores) if scores else "Not measured yet."}
 """
 
 
