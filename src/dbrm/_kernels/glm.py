@@ -28,6 +28,7 @@ from dbrm._kernels.glm_newton import (
     submatrix,
 )
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL, expect
+from dbrm._kernels.internal import INTERNAL
 from dbrm._kernels.piecewise import glm_score_one
 
 __all__ = [
@@ -109,7 +110,7 @@ def set_penalty(problem, k, precision):
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def shape_at(problem, value, start):
     rows, work = problem.rows, problem.work
     if rows.shape == rows.shape:
@@ -190,7 +191,7 @@ def solve_one(problem, mask, precision, with_firth):
     return k, likelihood, shape, status
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def fit_firth(problem, k, shape):
     """Firth's coefficients of the chosen columns; returns the moving part and success."""
     load_null(problem.start, problem.rows, problem.work, k)
@@ -199,7 +200,7 @@ def fit_firth(problem, k, shape):
     return value, success
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _wald(problem, shape):
     r"""Log total information and Wald statistic of the slopes, one step on from the work space.
 
@@ -226,7 +227,7 @@ def _wald(problem, shape):
     return np.log(scale * total), scale * wald
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _score_normal(problem, k, likelihood, half_log_prior):
     """Laplace approximation around the penalised mode, flat intercept.
 
@@ -239,7 +240,7 @@ def _score_normal(problem, k, likelihood, half_log_prior):
     return value + problem.dispersion
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _integrate_precision(problem, k):
     r"""Evidence with an unknown common precision :math:`\tau`: trapezoids in :math:`\log\tau`.
 
@@ -286,7 +287,7 @@ def _integrate_precision(problem, k):
     return best + np.log(total * step), worst
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _likelihood(problem, k, near):
     """Maximised log likelihood of the chosen columns, the shape and a status."""
     rows, start = problem.rows, problem.start

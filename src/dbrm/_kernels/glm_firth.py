@@ -11,13 +11,14 @@ import numpy as np
 
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
 from dbrm._kernels.glm_rows import expect, weight_slopes
+from dbrm._kernels.internal import INTERNAL
 
 __all__ = ["firth"]
 
 _MAX_ITERATIONS = 100
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _expected(rows, work, shape, eta):
     """Score and expected information at `eta` into the work space; returns the value there."""
     value = rows.linearise(
@@ -27,7 +28,7 @@ def _expected(rows, work, shape, eta):
     return value
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _information(rows, work, k):
     """Factor of the information at the current weights; returns half its log determinant."""
     shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
@@ -40,7 +41,7 @@ def _information(rows, work, k):
     return total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@nb.njit(**INTERNAL, error_model="numpy", fastmath={"contract"})
 def _leverages(flat, chosen, k, factor, weight, out):
     rotated = np.empty((k, weight.size))
     for r in range(weight.size):
@@ -63,7 +64,7 @@ def _leverages(flat, chosen, k, factor, weight, out):
         out[r] *= weight[r]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def firth(rows, work, k, shape):
     """Iterate from ``work.beta``; returns the log likelihood's moving part and success.
 

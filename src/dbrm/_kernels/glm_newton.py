@@ -12,6 +12,7 @@ import numpy as np
 
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect
+from dbrm._kernels.internal import INTERNAL
 
 __all__ = [
     "AT_MAXIMUM",
@@ -104,7 +105,7 @@ def linearise_at(rows, shape, eta, work):
     )
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def means(rows, eta, out):
     """Means under a log, inverse or identity link."""
     for r in range(eta.size):
@@ -116,14 +117,14 @@ def means(rows, eta, out):
             out[r] = eta[r]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def hessian_of(rows, work, k):
     """Cross products of the chosen columns, with the weights at hand."""
     shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
     rows.gram(rows.columns, work.chosen, k, shaped, work.scaled, work.hessian)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def submatrix(source, work, k):
     """Rows and columns of the chosen columns, into the work space."""
     for i in range(k):
@@ -131,7 +132,7 @@ def submatrix(source, work, k):
             work.hessian[i, j] = source[work.chosen[i], work.chosen[j]]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def penalty_of(work, k, coefficients):
     """Half the squared length of the coefficients in the metric of the prior precision."""
     total = 0.0
@@ -140,7 +141,7 @@ def penalty_of(work, k, coefficients):
     return 0.5 * total
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def factorise(work, k, scale):
     """Factor of ``scale * H + P``; returns the number of directions without information."""
     for i in range(k):
@@ -150,7 +151,7 @@ def factorise(work, k, scale):
     return cholesky(work.hessian, k, work.factor, SINGULAR)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _accept(work, k):
     for r in range(work.eta.size):
         work.eta[r] = work.moved[r]
@@ -158,7 +159,7 @@ def _accept(work, k):
         work.beta[i] = work.trial[i]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _advance(rows, work, k, value, shape, scale):
     """Take the step, halved until the objective does not fall.
 
@@ -182,7 +183,7 @@ def _advance(rows, work, k, value, shape, scale):
     return linearise_at(rows, shape, work.eta, work), 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _stride(rows, work, k, value, shape, scale):
     """Try seven more steps in the same direction at once; stay where that is no better."""
     before = scale * value - penalty_of(work, k, work.beta)
@@ -197,7 +198,7 @@ def _stride(rows, work, k, value, shape, scale):
     return linearise_at(rows, shape, work.eta, work)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _direct(rows, work, k, scale):
     """Newton direction from the factor and the score; returns decrement and largest move."""
     cross_products(rows.flat, work.chosen, k, work.score, work.gradient)
@@ -211,7 +212,7 @@ def _direct(rows, work, k, scale):
     return decrement, jump
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def load_null(start, rows, work, k):
     """Put the fitted null model into the work space, as a member of the chosen model."""
     for i in range(k):
@@ -220,7 +221,7 @@ def load_null(start, rows, work, k):
         work.eta[r] = start.eta[r]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def begin(problem, k, shape, scale):
     """One scoring step from each of the two starting places; keep the better. Returns its value."""
     rows, start, work = problem.rows, problem.start, problem.work
@@ -243,7 +244,7 @@ def begin(problem, k, shape, scale):
     return linearise_at(rows, shape, work.eta, work)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _second_start(rows, start, work, k, scale):
     """Coefficients and linear predictor one scoring step from the second place."""
     submatrix(start.second_hessian, work, k)
@@ -256,7 +257,7 @@ def _second_start(rows, start, work, k, scale):
         work.moved[r] += rows.offset[r]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def newton(problem, k, value, shape, scale, near):
     """Maximise over the coefficients from where the work space is linearised.
 
@@ -299,7 +300,7 @@ def newton(problem, k, value, shape, scale, near):
     return value, NOT_CONVERGED
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def plain_scoring(problem, k):
     """Iteratively reweighted least squares as R's ``glm`` does it: undamped, at most 25 times.
 

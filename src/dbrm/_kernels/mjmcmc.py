@@ -34,6 +34,7 @@ import numpy as np
 
 from dbrm._kernels.bits import pack
 from dbrm._kernels.evaluation import evaluate
+from dbrm._kernels.internal import INTERNAL
 from dbrm._kernels.store import find, insert
 
 __all__ = [
@@ -84,13 +85,13 @@ _Room = namedtuple(
 )
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _flip(mask, words, j):
     mask[j] = not mask[j]
     words[j >> 6] ^= np.uint64(1) << np.uint64(j & 63)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _copy(mask, words, to_mask, to_words):
     for j in range(mask.size):
         to_mask[j] = mask[j]
@@ -98,7 +99,7 @@ def _copy(mask, words, to_mask, to_words):
         to_words[w] = words[w]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _draw(rng, weights):
     """Draw a position with probability proportional to its weight."""
     total = 0.0
@@ -116,7 +117,7 @@ def _draw(rng, weights):
     return last
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _draw_subset(rng, size, count, chosen):
     """Write `count` different components, drawn uniformly, to the front of `chosen`."""
     for j in range(size):
@@ -126,7 +127,7 @@ def _draw_subset(rng, size, count, chosen):
         chosen[i], chosen[k] = chosen[k], chosen[i]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _log_prior(mask, feature_log_prior, size_log_prior, latent_log_prior):
     total = 0.0
     count = 0
@@ -143,7 +144,7 @@ def _log_prior(mask, feature_log_prior, size_log_prior, latent_log_prior):
     return total + size_log_prior[count] + latent_log_prior[effects]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _has_orphan(mask, parents, needed):
     """Whether a feature of the mask has fewer of its parents in it than it needs."""
     for j in range(needed.size):
@@ -156,7 +157,7 @@ def _has_orphan(mask, parents, needed):
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _recall(store, words):
     """Log posterior of a model and its entry in the store; ``-1 - slot`` if it has none.
 
@@ -170,7 +171,7 @@ def _recall(store, words):
     return store.values[entry] + store.priors[entry], entry
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _meet(target, mask, words, absent):
     """Evaluate a mask that is not in the store, and keep it; its entry is -1 if it is not kept.
 
@@ -185,7 +186,7 @@ def _meet(target, mask, words, absent):
     return value + prior, insert(target.store, -1 - absent, words, value, prior, status)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _accept_probability(new, old, temperature):
     """Metropolis probability; moves between impossible masks are free."""
     if new >= old:
@@ -195,7 +196,7 @@ def _accept_probability(new, old, temperature):
     return np.exp((new - old) / temperature)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _greedy(target, mask, words, inside, max_steps):
     """Steepest ascent over the components outside the index set."""
     store = target.store
@@ -222,7 +223,7 @@ def _greedy(target, mask, words, inside, max_steps):
         current = best
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _anneal(rng, target, mask, words, room, temperatures, moves):
     """Metropolis flips outside the index set, at each temperature in turn."""
     store = target.store
@@ -250,7 +251,7 @@ def _anneal(rng, target, mask, words, room, temperatures, moves):
                 _flip(mask, words, j)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _optimise(rng, target, plan, kind, mask, words, room):
     """Improve `mask` outside the index set, by the chosen optimiser."""
     if kind == GREEDY:
@@ -261,7 +262,7 @@ def _optimise(rng, target, plan, kind, mask, words, room):
         _anneal(rng, target, mask, words, room, np.ones(1), plan.local_moves)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _change(rng, parents, mask, words, max_change, scratch):
     """Flip one to `max_change` components drawn uniformly, or a feature and some parents."""
     if parents.size > 0 and rng.random() < 0.5:
@@ -273,7 +274,7 @@ def _change(rng, parents, mask, words, max_change, scratch):
         _flip(mask, words, scratch[i])
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _flip_family(rng, mask, words, parents):
     """Flip a component drawn uniformly, and each of its parents with probability one half."""
     j = int(rng.random() * mask.size)
@@ -283,7 +284,7 @@ def _flip_family(rng, mask, words, parents):
             _flip(mask, words, k)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _swap(rng, mask, words):
     """Exchange a feature of the model for one outside; `False` if there is none."""
     included = 0
@@ -309,7 +310,7 @@ def _swap(rng, mask, words):
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _add_or_delete(rng, mask, words, propensity, weights):
     """Add or delete one feature; returns log q(back)/q(forth), ``-inf`` if impossible."""
     adding = rng.random() < 0.5
@@ -331,7 +332,7 @@ def _add_or_delete(rng, mask, words, propensity, weights):
     return np.log(returning / back) - np.log(weights[j] / forth)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _multiple_try(rng, target, plan, mask, words, room):
     """One of several changes, drawn by posterior mass, accepted against reference points.
 
@@ -370,14 +371,14 @@ def _multiple_try(rng, target, plan, mask, words, room):
     return forward >= backward or rng.random() < forward / backward
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _flip_set(mask, words, inside):
     for j in range(mask.size):
         if inside[j]:
             _flip(mask, words, j)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _large_jump(rng, target, plan, mask, words, room):
     """A mode jump; ``room.trial`` ends as the proposal. Returns whether it is accepted."""
     store = target.store
@@ -420,7 +421,7 @@ def _large_jump(rng, target, plan, mask, words, room):
     return rng.random() < np.exp(min(0.0, log_ratio))
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _propose(rng, kernel, parents, max_change, mask, words, propensity, scratch, weights):
     """Change, swap, add or delete, in place; log q(back)/q(forth), ``-inf`` if impossible."""
     if kernel == CHANGE:
@@ -431,7 +432,7 @@ def _propose(rng, kernel, parents, max_change, mask, words, propensity, scratch,
     return _add_or_delete(rng, mask, words, propensity, weights)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _new_room(mask, words, n_tries):
     return _Room(
         mask.copy(),
@@ -521,7 +522,7 @@ def mjmcmc_loop(rng, target, plan, position, trace, until):
     position.value[0], position.entry[0], position.step[0] = current, entry, until
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def _note(trace, step, kernel, accepted, current, entry, mask, counts):
     trace.proposed_by[kernel] += 1
     trace.accepted_by[kernel] += accepted

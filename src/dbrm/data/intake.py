@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, final
 
 import narwhals.stable.v2 as nw
@@ -58,7 +59,7 @@ def read_table(X: TableLike, names: Sequence[str] | None = None) -> RawTable:
         Names for the columns of an array or nested list, which has none of its own.
     """
     refuse_sparse(X, "X")
-    if isinstance(X, str | os.PathLike):
+    if isinstance(X, os.PathLike) or (isinstance(X, str) and Path(X).suffix):
         msg = f"X is a path, {str(X)!r}, where a table in memory is needed: read it first."
         raise InvalidDataError(msg)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:

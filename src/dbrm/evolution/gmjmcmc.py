@@ -26,7 +26,8 @@ class Evolution:
     """Populations that evolve, one after the other.
 
     Ends after :math:`T_{max}` populations, or earlier when enough models were met or its
-    share of the time is over.
+    share of the time is over: not before the second where the pool holds features that
+    the first has not seen.
     """
 
     def __init__(
@@ -59,9 +60,11 @@ class Evolution:
         self._numbers, self._last = population.numbers, found.last
         self._inclusion = found.inclusion[: population.size]
         self.n_done += 1
+        # The look at simple features may have taken all the time; what it found is seen once.
+        owed = self.n_done == 1 and bool(chain.problem.pool)
         self.finished = (
             self.n_done == effort.n_populations
-            or chain.out_of_time(self._share_of_time)
+            or (chain.out_of_time(self._share_of_time) and not owed)
             or chain.has_enough()
         )
 

@@ -149,6 +149,7 @@ def test_repeated_names_are_named(X):
         (scipy.sparse.csr_matrix(VALUES), r"sparse.*toarray\(\)"),
         (scipy.sparse.coo_array(VALUES), r"sparse.*toarray\(\)"),
         (pl.DataFrame(COLUMNS).lazy(), r"lazy frame.*collect\(\)"),
+        ("data.csv", "X is a path, 'data.csv'.*read it first"),
         (VALUES * 1j, "Complex data not supported: column 'x1'"),
         (np.array([[1, 1j]], dtype=object), "Complex data not supported: column 'x2'"),
         (np.array([["a", "b"], ["c", "d"]]), "holds text, such as 'a'.*Use a DataFrame"),

@@ -1,0 +1,47 @@
+"""Tests of `dbrm.evolution.gmjmcmc`: when an evolution ends."""
+
+from dataclasses import replace
+
+import pytest
+
+from dbrm.evolution import proceed
+from dbrm.evolution.chain import Chain
+from dbrm.evolution.gmjmcmc import Evolution
+from dbrm.evolution.problem import Stop
+from dbrm.features import parse_feature
+
+
+@pytest.fixture
+def evolve(pose, rng):
+    values = rng.normal(size=(60, 4))
+    response = values[:, 0] * values[:, 1] + 0.1 * rng.normal(size=60)
+
+    def evolve(pool=(), **stop):
+        features = [parse_feature(text, ("x1", "x2", "x3", "x4")) for text in pool]
+        problem = pose(values, response, pool=features)
+        chain = Chain(replace(problem, effort=replace(problem.effort, stop=Stop(**stop))))
+        evolution = Evolution(rng, chain)
+        proceed(evolution)
+        return evolution.n_done, chain
+
+    return evolve
+
+
+def test_an_evolution_makes_all_its_populations(evolve):
+    assert evolve()[0] == 5
+
+
+def test_out_of_time_it_ends_after_the_first(evolve):
+    assert evolve(seconds=0.0)[0] == 1
+
+
+def test_out_of_time_it_still_looks_at_what_a_sweep_has_found(evolve):
+    n_done, chain = evolve(pool=["x1*x2"], seconds=0.0)
+    assert n_done == 2
+    best = chain.models().log_evidence.argmax()
+    names = {str(chain.registry.features[j]) for j in chain.models().features_of(best)}
+    assert "x1*x2" in names
+
+
+def test_enough_models_are_enough_whatever_the_pool_holds(evolve):
+    assert evolve(pool=["x1*x2"], evaluations=1)[0] == 1
