@@ -102,7 +102,8 @@ EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
 
 # What we would use ourselves for prediction, with features that can still be read: is a word
 # there at all, and how often, on a scale of ratios; every chain counts the same. The
-# covariates are not scaled.
+# covariates are not scaled. Functions, prior and penalty are those with the least log-loss on a
+# third of the training rows, of eight that were tried.
 BEST: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "spam": {
