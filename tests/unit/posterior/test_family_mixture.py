@@ -47,6 +47,17 @@ def brute_cdf(mixed, row, value):
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("integrate", [True, False])
+def test_the_mean_is_the_integral(name, integrate):
+    mixed = mixture(name, 5, integrate=integrate, widest=-0.5)
+    nodes = Z if integrate else np.zeros(Z.size)
+    eta = mixed.locations[..., None] + mixed.scales[..., None] * nodes
+    size = 1.0 if mixed.trials is None else mixed.trials
+    expected = size * np.einsum("mnq,mn,q->n", mixed.link.mean(eta), mixed.weights, W)
+    np.testing.assert_allclose(mixed.mean(), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("integrate", [True, False])
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 2**32))
 def test_the_cdf_is_the_integral(name, integrate, seed):
