@@ -104,9 +104,11 @@ columns are ratios.
 ## Accuracy at equal time
 
 {SPLITS} random splits with a third of the rows for testing; every method has {SECONDS:g} s of
-processor time on one thread, which is wall time on a machine with nothing else to do. dbrm searches until its time is over. EBM and pyGAM fit once with their
-defaults (for pyGAM with its grid search of the smoothing), xgboost draws settings at random and
-validates them on a fifth of the training rows until its time is over. Means over the splits;
+processor time on one thread, which is wall time on a machine with nothing else to do. dbrm
+searches until its time is over. EBM takes as many bags as there is time for (14 at most, its
+default), with interactions if two bags with them fit in. pyGAM searches the smoothing by its grid
+if there is time, else it keeps its default. xgboost draws settings at random and validates them on
+a fifth of the training rows until its time is over. Means over the splits;
 *score* is the root mean squared error or, for classes, the log loss: smaller is better.
 
 {markdown_table(columns, scores) if scores else "Not measured yet."}

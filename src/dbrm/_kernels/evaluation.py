@@ -10,7 +10,7 @@ from numba.extending import overload
 
 from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian
 from dbrm._kernels.glm import evaluate_glm
-from dbrm._kernels.glm_newton import GlmContext
+from dbrm._kernels.glm_problem import GlmContext
 
 __all__ = ["COMPILED_CONTEXTS", "evaluate"]
 

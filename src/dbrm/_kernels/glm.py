@@ -27,15 +27,15 @@ from dbrm._kernels.glm_newton import (
     plain_scoring,
     submatrix,
 )
+from dbrm._kernels.glm_problem import problem_in
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL, expect
-from dbrm._kernels.internal import INTERNAL
+from dbrm._kernels.internal import INTERNAL, ONCE
 from dbrm._kernels.piecewise import glm_score_one
 
 __all__ = [
     "NORMAL",
     "NORMAL_LOG_GAMMA",
     "TABLE",
-    "choose",
     "evaluate_glm",
     "evaluate_likelihood",
     "evaluate_many_glm",
@@ -43,11 +43,13 @@ __all__ = [
     "evaluate_normal",
     "evaluate_plain",
     "evaluate_wald",
-    "fit_chosen",
-    "fit_from",
-    "independent",
-    "set_penalty",
-    "solve_one",
+    "expect_at",
+    "fit_newton",
+    "fit_plain",
+    "linearise_in",
+    "maximise",
+    "place",
+    "place_firth",
 ]
 
 # The values of `dbrm.status.Status`, which kernels must not import.
@@ -62,7 +64,7 @@ _LOG_TWO_PI = 1.8378770664093453
 _LARGEST_PENALTY = 1e100
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def choose(problem, mask):
     """Write the fixed columns and those of the mask into the work space; return their number.
 
@@ -81,7 +83,7 @@ def choose(problem, mask):
     return k
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def independent(problem, k):
     """Whether the chosen columns are linearly independent over the rows that count."""
     work = problem.work
@@ -92,7 +94,7 @@ def independent(problem, k):
     return cholesky(work.hessian, k, work.factor, problem.tolerance) == 0
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def set_penalty(problem, k, precision):
     """Prior precisions of the scaled coefficients; returns half the log of their product."""
     work = problem.work
@@ -130,13 +132,14 @@ def scale_of(problem, shape):
     return shape if felt else 1.0
 
 
-@nb.njit(cache=True, nogil=True)
-def fit_from(problem, k, value, shape, near):
+def fit_newton(box, k, value, shape, near):
     """Maximise over coefficients and dispersion in turn, from where the work space stands.
 
-    Returns the log likelihood's moving part, the shape and a status. The coefficients
-    of a gamma or Gaussian response depend on the dispersion only through the prior.
+    From the common starts where `value` is not a number. Returns the log likelihood's moving
+    part, the shape and a status. The coefficients of a gamma or Gaussian response depend on
+    the dispersion only through the prior.
     """
+    problem = problem_in(box)
     rows, work = problem.rows, problem.work
     known = rows.shape == rows.shape
     felt = rows.family == NEGATIVE_BINOMIAL or (
@@ -145,6 +148,8 @@ def fit_from(problem, k, value, shape, near):
     repeats = 1 if known or not felt else problem.max_iterations
     near = near if repeats == 1 else AT_MAXIMUM
     status = OK
+    if value != value:
+        value = begin(problem, k, shape, scale_of(problem, shape))
     for _ in range(repeats):
         value, status = newton(problem, k, value, shape, scale_of(problem, shape), near)
         previous = shape
@@ -158,41 +163,61 @@ def fit_from(problem, k, value, shape, near):
     return value, shape, status
 
 
-@nb.njit(cache=True, nogil=True)
-def fit_chosen(problem, k):
-    """Fit the chosen columns under the penalties in the work space, from the common starts.
+def fit_plain(box, k, value, shape, near):  # noqa: ARG001
+    """The same by undamped scoring, always from the common start."""
+    problem = problem_in(box)
+    value, status = plain_scoring(problem, k)
+    return value, shape_at(problem, value, shape), status
 
-    Returns the log likelihood's moving part, the shape and a status.
-    """
-    shape = problem.start.shape
-    if problem.plain:
-        value, status = plain_scoring(problem, k)
-        return value, shape_at(problem, value, shape), status
-    value = begin(problem, k, shape, scale_of(problem, shape))
-    return fit_from(problem, k, value, shape, AT_MAXIMUM)
+
+# What Python calls, to prepare populations and to look into single models.
 
 
 @nb.njit(cache=True, nogil=True)
-def solve_one(problem, mask, precision, with_firth):
-    """Maximise one mask; the work space keeps coefficients, predictor and expected information.
+def place(box, mask, precision):
+    """Choose the columns of a mask and set their penalties.
 
-    Returns the number of coefficients, log likelihood, shape and status. With Firth's
-    coefficients, where asked for and the model is separated.
+    Returns their number and whether they are linearly independent.
     """
-    rows, work = problem.rows, problem.work
+    problem = problem_in(box)
     k = choose(problem, mask)
     set_penalty(problem, k, precision)
-    value, shape, status = fit_chosen(problem, k)
-    likelihood = log_likelihood(rows.family, rows.constants, value, shape)
-    if with_firth and status == SEPARATED:
-        fit_firth(problem, k, shape)
+    return k, independent(problem, k)
+
+
+@nb.njit(cache=True, nogil=True)
+def maximise(box, k, value, shape):
+    """Fit the columns in place; see `fit_newton`. Also returns the whole log likelihood."""
+    problem = problem_in(box)
+    value, shape, status = problem.fit(box, k, value, shape, AT_MAXIMUM)
+    rows = problem.rows
+    return value, log_likelihood(rows.family, rows.constants, value, shape), shape, status
+
+
+@nb.njit(cache=True, nogil=True)
+def place_firth(box, k, shape):
+    """Firth's coefficients of the columns in place, into the work space."""
+    _fit_firth(problem_in(box), k, shape)
+
+
+@nb.njit(cache=True, nogil=True)
+def linearise_in(box, shape, eta):
+    """Score and information at `eta` into the work space; returns the value there."""
+    problem = problem_in(box)
+    return linearise_at(problem.rows, shape, eta, problem.work)
+
+
+@nb.njit(cache=True, nogil=True)
+def expect_at(box, shape):
+    """Expected information at the linear predictor of the work space."""
+    problem = problem_in(box)
+    rows, work = problem.rows, problem.work
     linearise_at(rows, shape, work.eta, work)
     expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
-    return k, likelihood, shape, status
 
 
-@nb.njit(**INTERNAL)
-def fit_firth(problem, k, shape):
+@nb.njit(**ONCE)
+def _fit_firth(problem, k, shape):
     """Firth's coefficients of the chosen columns; returns the moving part and success."""
     load_null(problem.start, problem.rows, problem.work, k)
     value, success = firth(problem.rows, problem.work, k, shape)
@@ -227,7 +252,7 @@ def _wald(problem, shape):
     return np.log(scale * total), scale * wald
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _score_normal(problem, k, likelihood, half_log_prior):
     """Laplace approximation around the penalised mode, flat intercept.
 
@@ -240,8 +265,8 @@ def _score_normal(problem, k, likelihood, half_log_prior):
     return value + problem.dispersion
 
 
-@nb.njit(**INTERNAL)
-def _integrate_precision(problem, k):
+@nb.njit(**ONCE)
+def _integrate_precision(box, problem, k):
     r"""Evidence with an unknown common precision :math:`\tau`: trapezoids in :math:`\log\tau`.
 
     The closed-form marginal prior is a spike with heavy tails and the posterior under it
@@ -255,13 +280,12 @@ def _integrate_precision(problem, k):
     best = -np.inf
     total = 0.0
     worst = OK
+    value = np.nan
     shape = start.shape
     for node in range(600):
         psi = top - step * node
         half = set_penalty(problem, k, np.exp(psi))
-        if node == 0:
-            value = begin(problem, k, shape, scale_of(problem, shape))
-        value, shape, status = fit_from(problem, k, value, shape, AT_MAXIMUM)
+        value, shape, status = problem.fit(box, k, value, shape, AT_MAXIMUM)
         worst = max(worst, status)
         likelihood = log_likelihood(rows.family, rows.constants, value, shape)
         if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
@@ -287,12 +311,11 @@ def _integrate_precision(problem, k):
     return best + np.log(total * step), worst
 
 
-@nb.njit(**INTERNAL)
-def _likelihood(problem, k, near):
+@nb.njit(**ONCE)
+def _likelihood(box, problem, k, near):
     """Maximised log likelihood of the chosen columns, the shape and a status."""
-    rows, start = problem.rows, problem.start
-    value = begin(problem, k, start.shape, scale_of(problem, start.shape))
-    value, shape, status = fit_from(problem, k, value, start.shape, near)
+    rows = problem.rows
+    value, shape, status = problem.fit(box, k, np.nan, problem.start.shape, near)
     if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
         status = PERFECT_FIT
     return log_likelihood(rows.family, rows.constants, value, shape), shape, status
@@ -301,8 +324,9 @@ def _likelihood(problem, k, near):
 # One function for each kind of prior, so that none compiles what only others need.
 
 
-def evaluate_likelihood(problem, mask):
+def evaluate_likelihood(box, mask):
     """Log evidence and status of one mask, prior a function of the likelihood alone."""
+    problem = problem_in(box)
     k = choose(problem, mask)
     row = k - problem.rows.n_fixed
     if problem.table[0][row] == -np.inf:
@@ -310,15 +334,16 @@ def evaluate_likelihood(problem, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    likelihood, _, status = _likelihood(problem, k, NEAR)
+    likelihood, _, status = _likelihood(box, problem, k, NEAR)
     score = likelihood + problem.table[0][row] + problem.dispersion
     if not abs(score) < np.inf:
         return -np.inf, UNDEFINED
     return score, status
 
 
-def evaluate_wald(problem, mask):
+def evaluate_wald(box, mask):
     """Log evidence and status of one mask, prior a function of the Wald statistic too."""
+    problem = problem_in(box)
     k = choose(problem, mask)
     row = k - problem.rows.n_fixed
     if problem.table[0][row] == -np.inf:
@@ -327,10 +352,10 @@ def evaluate_wald(problem, mask):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
     near = ONE_STEP if problem.rows.quadratic else AT_MAXIMUM
-    likelihood, shape, status = _likelihood(problem, k, near)
+    likelihood, shape, status = _likelihood(box, problem, k, near)
     if status == SEPARATED:
         # Infinite coefficients carry no information; Firth's are finite.
-        fit_firth(problem, k, shape)
+        _fit_firth(problem, k, shape)
     information, wald = _wald(problem, shape)
     score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
     if not abs(score) < np.inf:
@@ -338,27 +363,30 @@ def evaluate_wald(problem, mask):
     return score, status
 
 
-def evaluate_normal(problem, mask):
+def evaluate_normal(box, mask):
     """Log evidence and status of one mask, normal prior with a known precision.
 
     A proper prior determines the coefficients of dependent columns too.
     """
+    problem = problem_in(box)
     k = choose(problem, mask)
     half = set_penalty(problem, k, problem.prior_rate)
-    likelihood, _, status = _likelihood(problem, k, AT_MAXIMUM)
+    likelihood, _, status = _likelihood(box, problem, k, AT_MAXIMUM)
     score = _score_normal(problem, k, likelihood, half)
     if not abs(score) < np.inf:
         return -np.inf, DEPENDENT
     return score, status
 
 
-def evaluate_mixture(problem, mask):
+def evaluate_mixture(box, mask):
     """Log evidence and status of one mask, normal prior with an unknown precision."""
-    return _integrate_precision(problem, choose(problem, mask))
+    problem = problem_in(box)
+    return _integrate_precision(box, problem, choose(problem, mask))
 
 
-def evaluate_plain(problem, mask):
+def evaluate_plain(box, mask):
     """Log evidence and status of one mask by undamped scoring; tabulated priors."""
+    problem = problem_in(box)
     rows = problem.rows
     k = choose(problem, mask)
     row = k - rows.n_fixed
@@ -367,8 +395,7 @@ def evaluate_plain(problem, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    value, status = plain_scoring(problem, k)
-    shape = shape_at(problem, value, problem.start.shape)
+    value, shape, status = problem.fit(box, k, np.nan, problem.start.shape, AT_MAXIMUM)
     likelihood = log_likelihood(rows.family, rows.constants, value, shape)
     information, wald = _wald(problem, shape) if problem.strict else (0.0, 0.0)
     score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
@@ -380,7 +407,7 @@ def evaluate_plain(problem, mask):
 @nb.njit(cache=True, nogil=True)
 def evaluate_glm(context, mask):
     """Log evidence and status of one mask; see `dbrm._kernels.glm_pointers`."""
-    return context.call(context.problem, mask)
+    return context.call(context.box, mask)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -389,5 +416,5 @@ def evaluate_many_glm(context, masks):
     values = np.empty(masks.shape[0])
     statuses = np.empty(masks.shape[0], dtype=np.uint8)
     for row in range(masks.shape[0]):
-        values[row], statuses[row] = context.call(context.problem, masks[row])
+        values[row], statuses[row] = context.call(context.box, masks[row])
     return values, statuses

@@ -5,30 +5,22 @@ with :math:`\lambda^2` the squared Newton decrement; with the observed informati
 at most about :math:`\frac16\lambda^2\max|\Delta\eta|`, which is what the iteration stops on.
 """
 
-from collections import namedtuple
-
 import numba as nb
 import numpy as np
 
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect
-from dbrm._kernels.internal import INTERNAL
+from dbrm._kernels.internal import INTERNAL, ONCE
 
 __all__ = [
     "AT_MAXIMUM",
     "NEAR",
     "ONE_STEP",
-    "GlmContext",
-    "GlmProblem",
-    "GlmRows",
-    "GlmStart",
-    "GlmWork",
     "begin",
     "hessian_of",
     "linearise_at",
     "load_null",
     "means",
-    "new_work",
     "newton",
     "plain_scoring",
 ]
@@ -53,51 +45,8 @@ NEAR, ONE_STEP, AT_MAXIMUM = RUNAWAY, 1e-4, -1.0
 # Share of a diagonal element below which a direction carries no information of its own.
 SINGULAR = 1e-14
 
-# family, link: codes of `glm_rows`; quadratic: the curvature is the observed information; shape:
-# the given shape, or nan; mean, total, offset: one value per (grouped, padded) row;
-# columns: column x block x row, fixed ones first; flat: the same as column x row;
-# linearise, gram: addresses of the two row loops (`glm_pointers`).
-GlmRows = namedtuple(
-    "GlmRows",
-    "family link quadratic shape mean total offset columns flat n_fixed constants linearise gram",
-)
-# Where all masks start: coefficients, linear predictor, value and shape of the null
-# model, its information and gradient for all columns; information and right-hand side
-# of a scoring step from a second place (the full model; empty where there is none).
-GlmStart = namedtuple(
-    "GlmStart", "beta eta value shape hessian gradient second_hessian second_right"
-)
-# unit_gram: cross products of the columns scaled to unit length, for the rank; strict:
-# information is needed at the maximum; dispersion: what an unknown one adds; scale: units
-# of the raw columns.
-GlmProblem = namedtuple(
-    "GlmProblem",
-    "rows start unit_gram tolerance prior strict dispersion table scale prior_shape "
-    "prior_rate max_iterations plain work",
-)
-# What search loops hold: the address of the evaluation, and its first argument.
-GlmContext = namedtuple("GlmContext", "call problem")
-GlmWork = namedtuple(
-    "GlmWork",
-    "chosen beta trial direction gradient penalty eta moved score weight step scaled "
-    "hessian factor",
-)
 
-
-def new_work(n_columns: int, n_blocks: int, block: int) -> GlmWork:
-    """Scratch space of one population."""
-    wide = n_columns + 5
-    rows = n_blocks * block
-    return GlmWork(
-        np.zeros(wide, dtype=np.int64),
-        *(np.zeros(wide) for _ in range(5)),
-        *(np.zeros(rows) for _ in range(5)),
-        np.zeros((2, block)),
-        *(np.zeros((wide, wide)) for _ in range(2)),
-    )
-
-
-@nb.njit(cache=True, nogil=True)
+@nb.njit(**INTERNAL)
 def linearise_at(rows, shape, eta, work):
     """Score and information at `eta` into the work space; returns the value there."""
     return rows.linearise(
@@ -117,7 +66,7 @@ def means(rows, eta, out):
             out[r] = eta[r]
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def hessian_of(rows, work, k):
     """Cross products of the chosen columns, with the weights at hand."""
     shaped = work.weight.reshape((rows.columns.shape[1], rows.columns.shape[2]))
@@ -183,7 +132,7 @@ def _advance(rows, work, k, value, shape, scale):
     return linearise_at(rows, shape, work.eta, work), 0.0
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _stride(rows, work, k, value, shape, scale):
     """Try seven more steps in the same direction at once; stay where that is no better."""
     before = scale * value - penalty_of(work, k, work.beta)
@@ -212,7 +161,7 @@ def _direct(rows, work, k, scale):
     return decrement, jump
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def load_null(start, rows, work, k):
     """Put the fitted null model into the work space, as a member of the chosen model."""
     for i in range(k):
@@ -221,7 +170,7 @@ def load_null(start, rows, work, k):
         work.eta[r] = start.eta[r]
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def begin(problem, k, shape, scale):
     """One scoring step from each of the two starting places; keep the better. Returns its value."""
     rows, start, work = problem.rows, problem.start, problem.work
@@ -257,7 +206,7 @@ def _second_start(rows, start, work, k, scale):
         work.moved[r] += rows.offset[r]
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def newton(problem, k, value, shape, scale, near):
     """Maximise over the coefficients from where the work space is linearised.
 
@@ -300,7 +249,7 @@ def newton(problem, k, value, shape, scale, near):
     return value, NOT_CONVERGED
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def plain_scoring(problem, k):
     """Iteratively reweighted least squares as R's ``glm`` does it: undamped, at most 25 times.
 

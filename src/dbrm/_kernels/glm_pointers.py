@@ -17,13 +17,15 @@ from dbrm._kernels.glm import (
     evaluate_normal,
     evaluate_plain,
     evaluate_wald,
+    fit_newton,
+    fit_plain,
 )
 from dbrm._kernels.glm_linalg import weighted_gram
+from dbrm._kernels.glm_problem import BOX, FIT, GRAM, LINEARISE
 from dbrm._kernels.glm_rows import linearise
 
-__all__ = ["evaluation_pointer", "gram_pointer", "linearise_pointer"]
+__all__ = ["evaluation_pointer", "fit_pointer", "gram_pointer", "linearise_pointer"]
 
-_VECTOR = types.float64[::1]
 _EVALUATIONS = {
     "likelihood": evaluate_likelihood,
     "wald": evaluate_wald,
@@ -44,20 +46,23 @@ def _weighted_gram(columns, chosen, k, weight, scaled, out):
 @cache
 def linearise_pointer():
     """Address of `linearise`."""
-    numbers = types.int64, types.int64, types.float64
-    return nb.cfunc(types.float64(*numbers, *[_VECTOR] * 5), cache=True, nogil=True)(_linearise)
+    return nb.cfunc(LINEARISE, cache=True, nogil=True)(_linearise)
 
 
 @cache
 def gram_pointer():
     """Address of `weighted_gram`."""
-    matrix, block = types.float64[:, ::1], types.float64[:, :, ::1]
-    signature = types.void(block, types.int64[::1], types.int64, matrix, matrix, matrix)
-    return nb.cfunc(signature, cache=True, nogil=True)(_weighted_gram)
+    return nb.cfunc(GRAM, cache=True, nogil=True)(_weighted_gram)
 
 
 @cache
-def evaluation_pointer(kind, problem):
-    """Address of the evaluation of one mask, for problems of this Numba type."""
-    signature = types.Tuple((types.float64, types.uint8))(problem, types.boolean[::1])
+def fit_pointer(*, plain):
+    """Address of the way to the maximum: undamped scoring, or Newton's method."""
+    return nb.cfunc(FIT, cache=True, nogil=True)(fit_plain if plain else fit_newton)
+
+
+@cache
+def evaluation_pointer(kind):
+    """Address of the evaluation of one mask under this kind of prior."""
+    signature = types.Tuple((types.float64, types.uint8))(BOX, types.boolean[::1])
     return nb.cfunc(signature, cache=True, nogil=True)(_EVALUATIONS[kind])

@@ -34,7 +34,7 @@ import numpy as np
 
 from dbrm._kernels.bits import pack
 from dbrm._kernels.evaluation import evaluate
-from dbrm._kernels.internal import INTERNAL
+from dbrm._kernels.internal import INTERNAL, ONCE
 from dbrm._kernels.store import find, insert
 
 __all__ = [
@@ -196,7 +196,7 @@ def _accept_probability(new, old, temperature):
     return np.exp((new - old) / temperature)
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _greedy(target, mask, words, inside, max_steps):
     """Steepest ascent over the components outside the index set."""
     store = target.store
@@ -274,7 +274,7 @@ def _change(rng, parents, mask, words, max_change, scratch):
         _flip(mask, words, scratch[i])
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _flip_family(rng, mask, words, parents):
     """Flip a component drawn uniformly, and each of its parents with probability one half."""
     j = int(rng.random() * mask.size)
@@ -332,7 +332,7 @@ def _add_or_delete(rng, mask, words, propensity, weights):
     return np.log(returning / back) - np.log(weights[j] / forth)
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _multiple_try(rng, target, plan, mask, words, room):
     """One of several changes, drawn by posterior mass, accepted against reference points.
 
@@ -378,7 +378,7 @@ def _flip_set(mask, words, inside):
             _flip(mask, words, j)
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _large_jump(rng, target, plan, mask, words, room):
     """A mode jump; ``room.trial`` ends as the proposal. Returns whether it is accepted."""
     store = target.store
@@ -421,7 +421,7 @@ def _large_jump(rng, target, plan, mask, words, room):
     return rng.random() < np.exp(min(0.0, log_ratio))
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _propose(rng, kernel, parents, max_change, mask, words, propensity, scratch, weights):
     """Change, swap, add or delete, in place; log q(back)/q(forth), ``-inf`` if impossible."""
     if kernel == CHANGE:
@@ -522,7 +522,7 @@ def mjmcmc_loop(rng, target, plan, position, trace, until):
     position.value[0], position.entry[0], position.step[0] = current, entry, until
 
 
-@nb.njit(**INTERNAL)
+@nb.njit(**ONCE)
 def _note(trace, step, kernel, accepted, current, entry, mask, counts):
     trace.proposed_by[kernel] += 1
     trace.accepted_by[kernel] += accepted

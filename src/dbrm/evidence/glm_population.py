@@ -4,7 +4,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
-import numba as nb
 import numpy as np
 
 from dbrm._kernels.glm import (
@@ -12,17 +11,26 @@ from dbrm._kernels.glm import (
     NORMAL_LOG_GAMMA,
     evaluate_glm,
     evaluate_many_glm,
-    solve_one,
+    expect_at,
+    maximise,
+    place,
+    place_firth,
 )
 from dbrm._kernels.glm_dispersion import Constants
-from dbrm._kernels.glm_newton import (
+from dbrm._kernels.glm_pointers import (
+    evaluation_pointer,
+    fit_pointer,
+    gram_pointer,
+    linearise_pointer,
+)
+from dbrm._kernels.glm_problem import (
     GlmContext,
     GlmProblem,
     GlmRows,
     GlmStart,
+    boxed,
     new_work,
 )
-from dbrm._kernels.glm_pointers import evaluation_pointer, gram_pointer, linearise_pointer
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, Kernel
 from dbrm.evidence.design import Design
@@ -86,7 +94,7 @@ class GlmPopulation(AbstractGlmPopulation):
     @property
     def context(self) -> GlmContext:
         """What compiled loops take as first argument."""
-        return GlmContext(self.call, self.problem)
+        return GlmContext(self.call, boxed(self.problem))
 
     @property
     def size(self) -> int:
@@ -103,10 +111,12 @@ class GlmPopulation(AbstractGlmPopulation):
         return Kernel(evaluate_glm, self.context)
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        problem, work = self.problem, self.problem.work
-        k, likelihood, shape, status = solve_one(
-            problem, np.array(mask, dtype=np.bool_), typical_precision(problem), firth
-        )
+        problem, work, box = self.problem, self.problem.work, boxed(self.problem)
+        k, _ = place(box, np.array(mask, dtype=np.bool_), typical_precision(problem))
+        _, likelihood, shape, status = maximise(box, k, np.nan, problem.start.shape)
+        if firth and status == Status.SEPARATED:
+            place_firth(box, k, shape)
+        expect_at(box, shape)
         chosen = work.chosen[:k]
         information = self.design.gram(work.weight)[np.ix_(chosen, chosen)]
         if problem.rows.family in (0, 3):
@@ -159,7 +169,7 @@ def compile_population(
         kind = {NORMAL: "normal", NORMAL_LOG_GAMMA: "mixture"}.get(prior.kind, kind)
         problem = problem._replace(start=null_start(problem, design, inner_eta))
         problem = problem._replace(start=full_start(problem, design))
-    return GlmPopulation(design, problem, evaluation_pointer(kind, nb.typeof(problem)))
+    return GlmPopulation(design, problem, evaluation_pointer(kind))
 
 
 def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solver) -> GlmProblem:
@@ -189,7 +199,7 @@ def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solve
         prior.shape,
         prior.rate,
         solver.max_iterations,
-        isinstance(solver, PlainIRLS),
+        fit_pointer(plain=isinstance(solver, PlainIRLS)),
         new_work(n_columns, n_blocks, block),
     )
 

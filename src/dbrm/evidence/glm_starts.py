@@ -2,22 +2,9 @@
 
 import numpy as np
 
-from dbrm._kernels.glm import (
-    NORMAL_LOG_GAMMA,
-    TABLE,
-    choose,
-    fit_chosen,
-    fit_from,
-    independent,
-    set_penalty,
-)
+from dbrm._kernels.glm import NORMAL_LOG_GAMMA, TABLE, linearise_in, maximise, place
 from dbrm._kernels.glm_linalg import cross_products
-from dbrm._kernels.glm_newton import (
-    AT_MAXIMUM,
-    GlmProblem,
-    GlmStart,
-    linearise_at,
-)
+from dbrm._kernels.glm_problem import GlmProblem, GlmStart, boxed
 from dbrm._typing import FloatArray
 from dbrm.evidence.design import Design, independent_columns
 from dbrm.evidence.links import Link
@@ -38,18 +25,18 @@ def typical_precision(problem: GlmProblem) -> float:
 
 def null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStart:
     """Fit intercept and always-in columns, from a constant mean."""
-    rows, work, start = problem.rows, problem.work, problem.start
-    k = choose(problem, np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_))
-    set_penalty(problem, k, typical_precision(problem))
+    rows, work, start, box = problem.rows, problem.work, problem.start, boxed(problem)
+    nothing = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
+    k, _ = place(box, nothing, typical_precision(problem))
     work.beta[:] = 0.0
     work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
     work.eta[:] = design.offset
     work.eta[: design.n_live] += work.beta[0]
-    value = linearise_at(rows, start.shape, work.eta, work)
+    value = linearise_in(box, start.shape, work.eta)
     if not value > -np.inf:
         value = _step_from(problem, design, inner_eta, k)
-    value, shape, _ = fit_from(problem, k, value, start.shape, AT_MAXIMUM)
-    value = linearise_at(rows, shape, work.eta, work)
+    value, _, shape, _ = maximise(box, k, value, start.shape)
+    value = linearise_in(box, shape, work.eta)
     return GlmStart(
         work.beta[:k].copy(),
         work.eta.copy(),
@@ -64,31 +51,30 @@ def null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStar
 
 def _step_from(problem: GlmProblem, design: Design, constant: float, k: int) -> float:
     """One scoring step from a constant predictor, where adding it to the offset is impossible."""
-    rows, work = problem.rows, problem.work
-    linearise_at(rows, problem.start.shape, np.full(work.eta.size, constant), work)
+    work, box = problem.work, boxed(problem)
+    linearise_in(box, problem.start.shape, np.full(work.eta.size, constant))
     right = _times(design, work.weight * (constant - design.offset) + work.score)[:k]
     work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
     work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
-    return float(linearise_at(rows, problem.start.shape, work.eta, work))
+    return float(linearise_in(box, problem.start.shape, work.eta))
 
 
 def full_start(problem: GlmProblem, design: Design) -> GlmStart:
     """Fit all independent columns, with a little ridge so that there is a maximum."""
-    rows, work = problem.rows, problem.work
+    rows, work, box = problem.rows, problem.work, boxed(problem)
     start: GlmStart = problem.start
     kept = independent_columns(problem.unit_gram, 1e-6, max(design.n_live // 3, 1))
     mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
     mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
-    k = choose(problem, mask)
-    if mask.sum() < 2 or not independent(problem, k):
+    k, independent = place(box, mask, typical_precision(problem))
+    if mask.sum() < 2 or not independent:
         return start
-    set_penalty(problem, k, typical_precision(problem))
     if problem.prior == TABLE:
         work.penalty[rows.n_fixed : k] = _RIDGE
-    _, shape, status = fit_chosen(problem, k)
+    _, _, shape, status = maximise(box, k, np.nan, start.shape)
     if status != Status.OK:
         return start
-    linearise_at(rows, shape, work.eta, work)
+    linearise_in(box, shape, work.eta)
     right = _times(design, work.weight * (work.eta - design.offset) + work.score)
     return GlmStart(*start[:6], design.gram(work.weight), right)
 
@@ -104,7 +90,7 @@ def plain_start(problem: GlmProblem, design: Design, link: Link) -> GlmStart:
         4: np.where(y > 0, y, 1.0 / 6.0),
     }.get(rows.family, y)
     eta = link.eta(mean)
-    value = linearise_at(rows, start.shape, eta, work)
+    value = linearise_in(boxed(problem), start.shape, eta)
     right = _times(design, work.weight * (eta - design.offset) + work.score)
     return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import residuals_of_all
-from dbrm._kernels.glm import TABLE, evaluate_many_glm
+from dbrm._kernels.glm import TABLE, evaluate_many_glm, linearise_in
 from dbrm._kernels.glm_dispersion import log_likelihood, profile_shape
-from dbrm._kernels.glm_newton import GlmContext, GlmStart, linearise_at
+from dbrm._kernels.glm_problem import GlmContext, GlmStart, boxed
 from dbrm._typing import FloatArray, Masks, Matrix
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.glm_population import DEPENDENCE_TOLERANCE, GlmPopulation
@@ -41,7 +41,7 @@ def after_steps(population: GlmPopulation, masks: Masks, steps: int = 2) -> Floa
     one_place = GlmStart(*start[:6], np.zeros((0, 0)), np.zeros(0))
     problem = population.problem._replace(start=one_place, max_iterations=steps - 1)
     values, _ = evaluate_many_glm(
-        GlmContext(population.call, problem), np.array(masks, dtype=np.bool_, order="C")
+        GlmContext(population.call, boxed(problem)), np.array(masks, dtype=np.bool_, order="C")
     )
     return np.asarray(values)
 
@@ -81,7 +81,7 @@ def _expansion(population: GlmPopulation, at: str) -> tuple[float, Matrix, Float
         start = problem.start
         return float(start.value), start.hessian, start.gradient
     work = problem.work
-    value = linearise_at(problem.rows, problem.start.shape, design.offset, work)
+    value = linearise_in(boxed(problem), problem.start.shape, design.offset)
     return float(value), design.gram(work.weight), design.flat @ work.score
 
 
