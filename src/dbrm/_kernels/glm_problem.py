@@ -46,8 +46,8 @@ GlmWork = namedtuple(
 )
 # unit_gram: cross products of the columns scaled to unit length, for the rank; strict:
 # information is needed at the maximum; dispersion: what an unknown one adds; table: of the
-# prior, as `glm_score_one` takes it; scale: units of the raw columns; fit: address of the way
-# to the maximum (`glm_pointers`).
+# prior, as `glm_score_one` takes it; scale: units of the raw columns, or ones where the prior
+# does not see them; fit: address of the way to the maximum (`glm_pointers`).
 GlmProblem = namedtuple(
     "GlmProblem",
     "rows start unit_gram tolerance prior strict dispersion table scale prior_shape "

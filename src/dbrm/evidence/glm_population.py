@@ -195,7 +195,7 @@ def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solve
         prior.strict,
         prior.dispersion,
         _compact(prior.table.arguments),
-        design.scale,
+        prior.units(design.scale),
         prior.shape,
         prior.rate,
         solver.max_iterations,

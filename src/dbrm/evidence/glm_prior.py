@@ -7,10 +7,10 @@ from typing import final
 import numpy as np
 
 from dbrm._kernels.glm import NORMAL, NORMAL_LOG_GAMMA, TABLE
-from dbrm._typing import IntArray
+from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
-from dbrm.evidence.coefficient_priors.radial import NormalLogGamma, RadialPrior
+from dbrm.evidence.coefficient_priors.radial import Normal, NormalLogGamma, RadialPrior
 from dbrm.evidence.score import GlmTable, glm_closed_form
 
 __all__ = ["GlmPrior", "glm_prior"]
@@ -33,6 +33,8 @@ class GlmPrior:
     dispersion
         What an unknown dispersion contributes: under Jeffreys' rule, whose determinant
         cancels, :math:`\frac12\log 2\pi`; under BIC and the like, one more parameter.
+    standardised
+        Whether precisions are those of columns with unit standard deviation.
     """
 
     kind: int
@@ -40,6 +42,11 @@ class GlmPrior:
     shape: float
     rate: float
     dispersion: float
+    standardised: bool = False
+
+    def units(self, scale: FloatArray) -> FloatArray:
+        """Units of the columns with these standard deviations, as the precisions see them."""
+        return np.ones_like(scale) if self.standardised else scale
 
     @property
     def strict(self) -> bool:
@@ -60,7 +67,8 @@ def glm_prior(prior: CoefficientPrior, sizes: IntArray, n: float, *, dispersed: 
                 f"prior={prior.name!r} has neither."
             )
             raise InvalidSettingError(msg)
-        return GlmPrior(NORMAL, unused, 1.0, prior.ridge, flat)
+        standardised = isinstance(prior, Normal) and prior.standardised
+        return GlmPrior(NORMAL, unused, 1.0, prior.ridge, flat, standardised)
     table = prior.glm_table(sizes, n)
     plain = GlmPrior(TABLE, table, 1.0, 0.0, flat)
     if not dispersed or plain.strict:

@@ -123,6 +123,10 @@ class PythonPopulation(AbstractGlmPopulation):
             return self.prior.shape / self.prior.rate
         return self.prior.rate
 
+    @property
+    def _units(self) -> FloatArray:
+        return self.prior.units(self.design.scale)
+
     def _chosen(self, mask: Mask) -> Any:
         return np.concatenate([np.arange(self.n_fixed), self.n_fixed + np.flatnonzero(mask)])
 
@@ -138,7 +142,7 @@ class PythonPopulation(AbstractGlmPopulation):
 
     def _penalty(self, chosen: Any, precision: float) -> FloatArray:
         with np.errstate(over="ignore"):
-            penalty = np.minimum(precision / self.design.scale[chosen] ** 2, 1e100)
+            penalty = np.minimum(precision / self._units[chosen] ** 2, 1e100)
         penalty[0] = 0.0
         return np.asarray(penalty)
 
@@ -243,7 +247,7 @@ class PythonPopulation(AbstractGlmPopulation):
         penalty = self._penalty(chosen, precision)
         determinant = float(np.linalg.slogdet(self._information(place, chosen, penalty))[1])
         half = 0.5 * (chosen.size - 1) * log(precision) - float(
-            np.sum(np.log(self.design.scale[chosen[1:]]))
+            np.sum(np.log(self._units[chosen[1:]]))
         )
         value = place.value - 0.5 * float(penalty @ place.beta**2) + half
         return float(value + 0.5 * log(2 * pi) - 0.5 * determinant + self.prior.dispersion)

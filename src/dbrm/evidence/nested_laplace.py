@@ -208,7 +208,7 @@ class Conditional:
         ridge = np.zeros((size, size))
         if self.prior.kind == NORMAL:
             slopes = np.arange(1, self.n_fixed)
-            ridge[slopes, slopes] = self.prior.rate / self.scale**2
+            ridge[slopes, slopes] = self.prior.rate / self.prior.units(self.scale) ** 2
         first = self.n_fixed
         for border in self.layout.border:
             last = first + border.basis.shape[1]

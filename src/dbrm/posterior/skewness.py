@@ -61,16 +61,18 @@ def mean_shifts(
 def _shift(
     likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit, *, jeffreys: bool
 ) -> FloatArray:
-    covariance = fit.covariance * fit.dispersion
-    half = design @ covariance
-    leverage = np.einsum("ni,ni->n", half, design)
     eta = design @ fit.coefficients + likelihood.offset
     pull = _third_derivative(likelihood, eta, fit.dispersion)
     if jeffreys and fit.status is not Status.SEPARATED:
         pull = pull + _information_slope(likelihood, eta, fit.dispersion)
-    shift = 0.5 * half.T @ (pull * leverage)
-    spread = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    far = float(np.max(np.abs(shift) / spread))
+    # Beside enormous columns the sums overflow; then nothing is known and nothing is shifted.
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = fit.covariance * fit.dispersion
+        half = design @ covariance
+        leverage = np.einsum("ni,ni->n", half, design)
+        shift = 0.5 * half.T @ (pull * leverage)
+        spread = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+        far = float(np.max(np.abs(shift) / spread))
     if not np.isfinite(far):
         return np.zeros_like(shift)
     return np.asarray(shift * min(1.0, _FARTHEST / max(far, _FARTHEST)))

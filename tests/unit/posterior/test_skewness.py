@@ -1,10 +1,16 @@
 """The mean of a coefficient posterior, against sums over a fine grid."""
 
+import warnings
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.special
 
 import dbrm
+from dbrm.evidence import GlmEngine, resolve_prior
+from dbrm.posterior.skewness import mean_shifts
 
 GRID = np.linspace(-4.0, 7.0, 181)
 
@@ -95,3 +101,16 @@ def test_no_shift_leaves_the_range_of_the_expansion(rng):
     spread = np.sqrt(np.diag(fit.covariance) * fit.dispersion)
     assert np.all(np.abs(shift) <= 2.0 * spread + 1e-12)
     assert np.isfinite(posterior.predict(x)).all()
+
+
+def test_sums_that_overflow_shift_nothing_and_warn_of_nothing(rng):
+    x, y, _, _ = simulate(rng, "binomial")
+    engine = GlmEngine(y, resolve_prior("bic"), "binomial")
+    fit = engine.fit(x[:, None])
+    one = np.ones((x.size, 1))
+    shift = partial(mean_shifts, engine.likelihood(), one, x[:, None], [np.array([0])])
+    assert shift([fit], jeffreys=False)[0].any()
+    enormous = replace(fit, covariance=fit.covariance * 1e200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not shift([enormous], jeffreys=False)[0].any()

@@ -72,9 +72,13 @@ class Normal(RadialPrior):
     ----------
     variance
         The prior variance :math:`v`.
+    standardised
+        Whether it is that of columns divided by their standard deviation: ridge regression.
+        Otherwise the prior depends on the units of the columns.
     """
 
     variance: float = 1000.0
+    standardised: bool = False
     name = "normal"
 
     def __post_init__(self) -> None:

@@ -215,6 +215,20 @@ def test_dependent_columns_have_a_status(rng):
     assert GlmEngine(y, Jeffreys()).log_evidence(constant)[1] is Status.RANK_DEFICIENT
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_standardised_normal_prior_does_not_see_units(rng, family):
+    columns, y = data(rng, family)
+    units = np.array([1e-3, 0.2, 7.0, 400.0])
+    prior = Normal(0.3, standardised=True)
+    values = all_values(columns, y, prior, family)
+    np.testing.assert_allclose(all_values(columns * units, y, prior, family), values, atol=1e-7)
+    # It is the plain normal prior of columns that are standardised already.
+    plain = all_values(columns / columns.std(axis=0), y, Normal(0.3), family)
+    np.testing.assert_allclose(plain, values, atol=1e-7)
+    # Negative control: the plain prior does see units.
+    assert np.ptp(all_values(columns * units, y, Normal(0.3), family) - values) > 1.0
+
+
 def test_dependent_columns_are_no_trouble_under_a_proper_prior(rng):
     """Two copies of a column with N(0, v) each are one column with N(0, 2v)."""
     columns, y = data(rng, "poisson")

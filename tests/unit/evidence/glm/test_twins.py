@@ -29,7 +29,15 @@ CASES = [
     ("negative_binomial", "log"),
     ("gaussian", "log"),
 ]
-PRIORS = [Jeffreys(), BIC(), GPrior(), EBLocal(), Normal(2.0), NormalLogGamma(1.0, 0.05)]
+PRIORS = [
+    Jeffreys(),
+    BIC(),
+    GPrior(),
+    EBLocal(),
+    Normal(2.0),
+    Normal(0.2, standardised=True),
+    NormalLogGamma(1.0, 0.05),
+]
 
 
 class PlainLink(Link):

@@ -45,11 +45,17 @@ def draw(rng, family, eta):
     return rng.poisson(rate).astype(float), None
 
 
-@pytest.mark.parametrize("prior", ["jeffreys", "bic", "g-prior", {"name": "normal"}], ids=str)
+RIDGE = {"name": "normal", "variance": 0.3, "standardised": True}
+
+
+@pytest.mark.parametrize(
+    "prior", ["jeffreys", "bic", "g-prior", {"name": "normal"}, RIDGE], ids=str
+)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_effect_without_variance_changes_nothing(data, rng, family, prior):
     """At a huge precision the evidence is that of the model without the effect."""
     t, X, eta = data
+    X = X * [1.0, 1.0, 5.0]
     y, trials = draw(rng, family, eta)
     engine = engine_for(y, [IID("t")], {"t": t}, family=family, prior=prior, trials=trials)
     population = engine.prepare(X)
