@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from dbrm import datasets
 from dbrm._typing import Column
+from dbrm.features import Feature, covariate, get_transform, modify
 from dbrm.reproduce.competitors import COMPETITORS, DETERMINISTIC, available
 from dbrm.reproduce.settings import BEST, EXAMPLES, ClassificationExample
 from dbrm.reproduce.study import AbstractStudy, Key, Options
@@ -109,7 +111,10 @@ class Classification(AbstractStudy):
             columns = train.to_numpy(np.float64), y, test.to_numpy(np.float64)
             probability, threshold = COMPETITORS[method](*columns, seed)
             return {**_counts(probability >= threshold, truth), **_score(probability, truth)}
-        posterior = fit_whole(train, y, family="binomial", random_state=seed, **self._choose(key))
+        settings = self._choose(key)
+        if own:
+            settings["always"] = _main_effects(train, settings["transforms"])
+        posterior = fit_whole(train, y, family="binomial", random_state=seed, **settings)
         probability = posterior.predict(test)
         return {
             **_counts(probability >= 0.5, truth),
@@ -155,6 +160,17 @@ class Classification(AbstractStudy):
             train, test = (train - centre) / scale, (test - centre) / scale
         y, truth = (part[split.response].to_numpy(np.float64) for part in (split.train, split.test))
         return train, y, test, truth
+
+
+def _main_effects(train: pd.DataFrame, transforms: Sequence[str]) -> list[Feature]:
+    """Every function of every covariate that is no constant on the training rows."""
+    functions = [get_transform(name) for name in transforms]
+    return [
+        modify(g, covariate(str(name)))
+        for g in functions
+        for name, column in train.items()
+        if np.ptp(g(column.to_numpy(np.float64))) > 0.0
+    ]
 
 
 def _text(number: int | None) -> str:

@@ -86,9 +86,12 @@ def accuracy_page(name: str, example: str, records: Sequence[Record]) -> Page:
         ()
         if example != "spam"
         else (
-            "DBRM_BEST is our own setting: unscaled covariates, whether a word is there at all "
-            "(a step at zero) and the logarithm of how often, all chains with the same weight, "
-            "predictions that integrate over coefficients. It has no counterpart in the paper.",
+            "DBRM_BEST is our own setting: whether a word is there at all (a step at zero) and the "
+            "logarithm of how often are in every model, under a normal prior of the standardised "
+            "columns; the search is for products of them. All chains have the same weight. It has "
+            "no counterpart in the paper. An additive ridge regression of the same 111 features "
+            "is as accurate on these rows; only thousands of products at once, which nobody would "
+            "read, were more accurate in cross-validation.",
         )
     )
     return Page(
