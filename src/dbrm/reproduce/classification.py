@@ -83,7 +83,8 @@ class Classification(AbstractStudy):
             presets = ("",)
         elif method == "DBRM_BEST":
             presets = ("",)
-            chains, populations = str(BEST[self.example]["n_chains"]), _text(options.populations)
+            chains = str(options.chains or BEST[self.example]["n_chains"])
+            populations = _text(options.populations)
         elif method != "LBRM":
             parallel = method.endswith("_PAR")
             chains = str((options.chains or self._settings.chains) if parallel else 1)
@@ -126,7 +127,7 @@ class Classification(AbstractStudy):
         """The settings of one of our methods."""
         method, example = key["method"], self._settings
         if method == "DBRM_BEST":
-            chosen = dict(BEST[self.example])
+            chosen = {**BEST[self.example], "n_chains": int(key["chains"])}
         elif method == "LBRM":
             chosen = {"population_size": _n_covariates(self.example), **example.linear}
             if key["preset"] == "paper_text":

@@ -68,6 +68,18 @@ def test_spam_is_scaled_by_all_rows(raw):
     assert (len(train), y.sum(), truth.sum()) == (1536, 595, 1218)
 
 
+def test_a_miniature_of_our_own_setting_for_spam(raw):
+    """57 logarithms and 54 steps, those of run lengths being constant, are in every model."""
+    study = Classification("spam")
+    (key,) = study.plan(Options(runs=1, chains=1, populations=1), ("DBRM_BEST",))
+    values = study.run(key)
+    assert sum(int(values[name]) for name in ("tp", "fn", "fp", "tn")) == 3065
+    assert (int(values["tp"]) + int(values["tn"])) / 3065 > 0.93
+    counts = dict(part.split(":") for part in values["complexities"].split())
+    assert int(counts["2"]) >= 57 + 54
+    assert "step[0](capital_run_length_total)" not in values["nonlinear"]
+
+
 def test_rates_by_both_definitions(tmp_path):
     """8 of 10 positives and 15 of 20 negatives are found: by the scripts 2/12 and 5/25."""
     runs = [record("DBRM_G", (8, 2, 5, 15)), record("DBRM_G", (10, 0, 0, 20), seed=1)]
