@@ -91,7 +91,7 @@ EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
             },
             parallel={
                 "paper_text": {"n_populations": 4, "n_init": 200, "n_iter": 100},
-                "paper_code": {"n_populations": 2, "n_init": 80, "n_iter": 20, "sweep": 0},
+                "paper_code": {"n_populations": 2, "n_init": 40, "n_iter": 20, "sweep": 0},
             },
             linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 1000},
             reversible_steps=(5, 1),
@@ -115,7 +115,7 @@ BEST: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "operators": {"mutation": 1, "crossover": 3, "modification": 3, "projection": 0},
             "population_size": 60,
             "max_complexity": 4,
-            "n_chains": 16,
+            "n_chains": 8,
             "merge": "uniform",
             "n_populations": 2,
             "n_init": 20,
