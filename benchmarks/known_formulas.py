@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FORMULAS", "HELD_OUT", "ROWS", "Formula"]
+__all__ = ["FORMULAS", "HELD_OUT", "ROWS", "SECOND_VOLUME", "THIRD_VOLUME", "Formula"]
 
 ROWS = 300
 pi, sqrt, exp, log, sin, cos = np.pi, np.sqrt, np.exp, np.log, np.sin, np.cos
@@ -255,7 +255,7 @@ FORMULAS = (*_NGUYEN, *_KEIJZER, *_FEYNMAN)
 # Never run before settings and search were fixed, in two parts. Nineteen of Feynman's second volume
 # with at most five variables and the functions on offer; after they had been run once, a chain
 # whose time goes to the sweep was made to look at what the sweep found.
-_SECOND_VOLUME = (
+SECOND_VOLUME = (
     Formula(
         "Feynman II.6.11", "p cos(theta) / (4 pi e r^2)",
         lambda t, e, p, a, r: t[0] * p * cos(t[1] * a) / (e * r**2),
@@ -329,7 +329,7 @@ _SECOND_VOLUME = (
 
 # Those of the third volume with at most five variables that are not among the formulas above,
 # first run after that change.
-_THIRD_VOLUME = (
+THIRD_VOLUME = (
     Formula(
         "Feynman III.4.32", "1 / (exp(h w / (2 pi k T)) - 1)",
         lambda t, h, w, k, c: 1 / (t[0] * exp(t[1] * h * w / (k * c)) - 1),
@@ -385,4 +385,4 @@ _THIRD_VOLUME = (
     ),
 )  # fmt: skip
 
-HELD_OUT = (*_SECOND_VOLUME, *_THIRD_VOLUME)
+HELD_OUT = (*SECOND_VOLUME, *THIRD_VOLUME)
