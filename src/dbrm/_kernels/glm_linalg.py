@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["BLOCK", "cholesky", "combine", "cross_products", "solve", "weighted_gram"]
 
 # Rows handled at a time; the selected columns of a block stay in the first-level cache.
-BLOCK = 1024
+BLOCK = 512
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
