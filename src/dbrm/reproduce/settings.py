@@ -154,5 +154,5 @@ LOGIC: Mapping[str, Any] = MappingProxyType({"transforms": [], "max_complexity":
 
 # Scripts: 12 chains, a change every 200 iterations until 2,000; 10,000 different models.
 EPIGENETIC: Mapping[str, Any] = MappingProxyType(
-    {"population_size": 15, "n_chains": 2, "n_populations": 6, "n_iter": 200}
+    {"population_size": 15, "n_chains": 2, "n_populations": 4, "n_iter": 100}
 )
