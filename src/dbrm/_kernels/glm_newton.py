@@ -17,12 +17,13 @@ __all__ = [
     "NEAR",
     "ONE_STEP",
     "begin",
-    "hessian_of",
     "linearise_at",
     "load_null",
     "means",
     "newton",
+    "penalty_of",
     "plain_scoring",
+    "submatrix",
 ]
 
 # The values of `dbrm.status.Status`, which kernels must not import.
