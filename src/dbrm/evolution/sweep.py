@@ -14,14 +14,14 @@ from math import log
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evidence import Screen
+from dbrm.evidence import AbstractPrepared, Screen
 from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.reranking import rank_again
-from dbrm.features import Feature, covariate, evaluate, fit_knots, multiply
-from dbrm.search import Mjmcmc, OptimiserMix, enumerate_population
+from dbrm.features import Feature, covariate, evaluate, fit_knots, multiply, shortened
+from dbrm.search import Mjmcmc, OptimiserMix, PriorTerms, enumerate_population
 from dbrm.status import Status
 
 __all__ = ["simple_features", "sweep_features"]
@@ -160,7 +160,7 @@ class _Ranking:
             leaders = self._exchange(pool, leaders)
             if set(leaders) == before:
                 break
-        return pool.features(first=leaders)
+        return pool.features(first=self._shorten(pool, leaders))
 
     def _find_leaders(self, pool: "_Pool") -> list[int]:
         """Rank against the model so far and let the best join it, while that pays."""
@@ -188,6 +188,25 @@ class _Ranking:
             known = pool.add([feature for _, feature in ranked], _TAKE_LATER, fresh_only=False)
             candidates.extend(number for number in known[:2] if number not in candidates)
         return pool.best_subset(candidates[:_MOST_CANDIDATES], leaders)
+
+    def _shorten(self, pool: "_Pool", leaders: list[int]) -> list[int]:
+        """Take functions and factors away from leaders where that makes the model more probable.
+
+        The ranking beside a GLM is approximate: it prefers features that level off,
+        sin(x*z) to x*z, and dozens of these can leave no room for the feature in them.
+        """
+        leaders = list(leaders)
+        for place, best in enumerate(leaders):
+            others = [*leaders[:place], *leaders[place + 1 :]]
+            while True:
+                shorter = shortened(pool.feature(best))
+                found = pool.add(shorter, _MOST_CANDIDATES, fresh_only=False)
+                better = pool.best_of(others, [best, *(n for n in found if n not in others)])
+                if better == best:
+                    break
+                best = better
+            leaders[place] = best
+        return leaders
 
     def _combined(self, model: Matrix) -> list[Feature]:
         """Features in the span of those with these columns, simplest first.
@@ -325,6 +344,10 @@ class _Pool:
                 taken.append(number)
         return taken
 
+    def feature(self, number: int) -> Feature:
+        """The feature of this number."""
+        return self._registry.features[number]
+
     def columns(self, numbers: list[int]) -> Matrix:
         """Training columns of these features."""
         if not numbers:
@@ -332,19 +355,14 @@ class _Pool:
         kept = [column for n in numbers if (column := self._columns[n]) is not None]
         if len(kept) == len(numbers):
             return np.column_stack(kept)
-        features = [self._registry.features[number] for number in numbers]
-        return evaluate(features, self._problem.table)[0]
+        return evaluate([self.feature(number) for number in numbers], self._problem.table)[0]
 
     def best_subset(self, numbers: list[int], start: list[int]) -> list[int]:
         """The most probable model over these features; where they are many, that above `start`."""
         if not numbers:
             return []
         numbers = self._with_factors(numbers)
-        prepared = self._problem.engine.prepare(self.columns(numbers))
-        prior = self._problem.model_prior
-        features = [self._registry.features[number] for number in numbers]
-        terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
-        terms = self._kinship.restrict(terms, features, numbers)
+        prepared, terms = self._weighed(numbers)
         if len(numbers) <= prepared.enumeration_limit:
             best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
         else:
@@ -355,11 +373,29 @@ class _Pool:
             best = climb.climb(np.random.default_rng(0), prepared, terms, inside).last
         return [numbers[j] for j in np.flatnonzero(best)]
 
+    def best_of(self, others: list[int], options: list[int]) -> int:
+        """Which of the options makes the most probable model with the others."""
+        numbers = [*others, *options]
+        masks = np.zeros((len(options), len(numbers)), dtype=np.bool_)
+        masks[:, : len(others)] = True
+        masks[np.arange(len(options)), len(others) + np.arange(len(options))] = True
+        prepared, terms = self._weighed(numbers)
+        values, _ = prepared.log_evidence(masks)
+        return options[int(np.argmax(values + terms.of(masks)))]
+
+    def _weighed(self, numbers: list[int]) -> tuple[AbstractPrepared, PriorTerms]:
+        """These features as a population, and their prior."""
+        features = [self.feature(number) for number in numbers]
+        prior = self._problem.model_prior
+        terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        prepared = self._problem.engine.prepare(self.columns(numbers))
+        return prepared, self._kinship.restrict(terms, features, numbers)
+
     def _with_factors(self, numbers: list[int]) -> list[int]:
         """These features and the factors that heredity asks for."""
         wanted = list(numbers)
         for number in numbers:
-            factors = self._kinship.missing(self._registry.features[number], wanted)
+            factors = self._kinship.missing(self.feature(number), wanted)
             known = self.add(factors, len(factors), fresh_only=False)
             wanted.extend(factor for factor in known if factor not in wanted)
         return wanted
@@ -367,7 +403,7 @@ class _Pool:
     def features(self, first: list[int]) -> list[Feature]:
         """All features, these first."""
         rest = [number for number in self._columns if number not in first]
-        return [self._registry.features[number] for number in (*first, *rest)]
+        return [self.feature(number) for number in (*first, *rest)]
 
 
 def _best_first(ranked: list[tuple[float, Feature]]) -> list[tuple[float, Feature]]:

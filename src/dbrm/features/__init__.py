@@ -7,7 +7,7 @@ models, likelihoods or the search.
 
 from dbrm.features.base import Feature
 from dbrm.features.binary import drop_binary_powers
-from dbrm.features.building import covariate, modify, multiply, project
+from dbrm.features.building import covariate, modify, multiply, project, shortened
 from dbrm.features.evaluation import ColumnCache, column_status, evaluate
 from dbrm.features.families import hinge, hinge_down, power, step, step_down
 from dbrm.features.interval import REALS, Interval
@@ -59,6 +59,7 @@ __all__ = [
     "project",
     "render",
     "resolve_transforms",
+    "shortened",
     "step",
     "step_down",
     "transform_names",

@@ -7,7 +7,7 @@ from dbrm.features.base import Feature
 from dbrm.features.nodes import Covariate, Modification, Product, Projection
 from dbrm.features.transforms import Transform
 
-__all__ = ["covariate", "modify", "multiply", "project"]
+__all__ = ["covariate", "modify", "multiply", "project", "shortened"]
 
 
 def covariate(name: str) -> Covariate:
@@ -54,3 +54,20 @@ def project(
     return Projection(
         transform, children, weights, bias, fixed_identity=weights_in_identity, knot=knot
     )
+
+
+def shortened(feature: Feature) -> list[Feature]:
+    """Return all features with one function or one factor less.
+
+    Projections stay whole. Knots at quantiles of what has changed are to be fitted again.
+    """
+    found: list[Feature] = []
+    if isinstance(feature, Modification):
+        (child,) = feature.children
+        found = [child, *(modify(feature.transform, shorter) for shorter in shortened(child))]
+    elif isinstance(feature, Product):
+        for i, factor in enumerate(feature.children):
+            others = (*feature.children[:i], *feature.children[i + 1 :])
+            found.append(multiply(*others))
+            found.extend(multiply(shorter, *others) for shorter in shortened(factor))
+    return list(dict.fromkeys(found))

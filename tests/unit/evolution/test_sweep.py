@@ -96,6 +96,33 @@ def test_the_best_subset_of_dependent_columns_is_climbed_to_from_the_leaders(
     assert len(pool.best_subset(numbers, numbers[:2])) == 2
 
 
+def test_among_functions_of_it_the_law_of_classes_itself_leads():
+    """Dozens of functions that level off rank higher beside the null model than the law does."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(500, 2))
+    chance = 1 / (1 + np.exp(-4 * np.sin(x[:, 0]) * x[:, 1]))
+    y = (draw.random(500) < chance).astype(float)
+    posterior = dbrm.fit(x, y, family="binomial", n_chains=1, n_populations=2, random_state=1)
+    assert str(posterior.features["feature"].iloc[0]) == "x2*sin(x1)"
+
+
+def test_leaders_are_shortened_where_the_rest_is_noise(rng, pose, monkeypatch):
+    values, y = planted(rng)
+    problem = pose(values, y)
+    (law,) = (f for f in sweep_features(problem, 4)[:1])
+    assert law.canonical == "x1*x1*x4"
+    longer = multiply(law, covariate("x2"))
+
+    def with_longer(self, pool):
+        return pool.add([longer], 1)
+
+    monkeypatch.setattr(sweep._Ranking, "_find_leaders", with_longer)
+    monkeypatch.setattr(sweep._Ranking, "_exchange", lambda self, pool, leaders: leaders)
+    assert sweep_features(problem, 4)[0] is law
+    monkeypatch.setattr(sweep._Ranking, "_shorten", lambda self, pool, leaders: leaders)
+    assert sweep_features(problem, 4)[0] is longer
+
+
 def test_the_pool_is_without_copies_and_within_limits(rng, pose):
     values, response = planted(rng)
     problem = pose(values, response, transforms=("troot", "tanh"), max_depth=2, max_complexity=3)

@@ -24,10 +24,12 @@ from dbrm.features import (
     Projection,
     Transform,
     covariate,
+    get_transform,
     modify,
     multiply,
     parse_feature,
     project,
+    shortened,
     step,
 )
 
@@ -350,3 +352,28 @@ def test_repr_and_latex_for_notebooks():
     assert repr(modify(SIN, X)) == "<Feature sin(x)>"
     assert modify(SIN, X)._repr_latex_() == r"$\sin\left(x\right)$"
     assert modify(SIN, X) != "sin(x)"
+
+
+def test_one_function_or_one_factor_less():
+    assert shortened(X) == []
+    assert shortened(project(SIN, [X, Y], [1.0, 2.0], 0.5)) == []
+    assert set(shortened(modify(SIN, multiply(X, Y)))) == {
+        multiply(X, Y),
+        modify(SIN, X),
+        modify(SIN, Y),
+    }
+    assert set(shortened(multiply(X, X, modify(TANH, Y)))) == {
+        multiply(X, modify(TANH, Y)),
+        multiply(X, X),
+        multiply(X, X, Y),
+    }
+
+
+def test_shortening_forgets_knots_of_what_has_changed():
+    """The median of x*y is not that of x."""
+    above = get_transform("step[q0.5]")
+    fitted = modify(above, multiply(X, Y), 3.0)
+    assert set(shortened(fitted)) == {multiply(X, Y), modify(above, X), modify(above, Y)}
+    assert all(f.knot is None for f in shortened(fitted) if isinstance(f, Modification))
+    (kept,) = (f for f in shortened(multiply(fitted, Z)) if isinstance(f, Modification))
+    assert kept.knot == 3.0
