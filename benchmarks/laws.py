@@ -110,7 +110,14 @@ def summarise(runs):
     ]
 
 
-def write_page(groups):
+def _of(presets):
+    """Which rows the place and date belong to."""
+    if set(presets) == set(PRESETS):
+        return ""
+    return f"This goes for the preset {', '.join(presets)}; the other rows are of earlier runs."
+
+
+def write_page(groups, presets):
     text = [
         "# Kepler's law and the mass law",
         "",
@@ -125,7 +132,7 @@ def write_page(groups):
         "for Kepler's law (the three are correlated above 0.9995), $R^3 \\rho$ for the mass law.",
         "$F_1$, $F_2$, $F_3$ count runs.",
         "",
-        machine(),
+        f"{machine()} {_of(presets)}",
         "",
     ]
     for law, (_, true_features) in LAWS.items():
@@ -214,7 +221,7 @@ def main():
                 groups[law, transforms, preset] = runs
                 print(f"{law:7} {transforms} {preset:11}", *summarise(runs), flush=True)
                 write_csv(groups)
-                write_page(groups)
+                write_page(groups, options.preset or PRESETS)
 
 
 if __name__ == "__main__":
