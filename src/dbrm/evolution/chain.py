@@ -132,6 +132,7 @@ class Chain:
                 prepared, terms, window=effort.window, max_kept=effort.max_models
             )
         else:
+            start = terms.with_favoured(start)
             found = (mjmcmc or effort.mjmcmc).explore(rng, prepared, terms, start)
         self.record(found, population)
         self._trace.append(found.log_mass)

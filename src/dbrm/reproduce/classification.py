@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -114,7 +113,8 @@ class Classification(AbstractStudy):
             return {**_counts(probability >= threshold, truth), **_score(probability, truth)}
         settings = self._choose(key)
         if own:
-            settings["always"] = _main_effects(train, settings["transforms"])
+            train, test = np.log1p(train), np.log1p(test)
+            settings["always"] = _main_effects(train)
         posterior = fit_whole(train, y, family="binomial", random_state=seed, **settings)
         probability = posterior.predict(test)
         return {
@@ -163,15 +163,16 @@ class Classification(AbstractStudy):
         return train, y, test, truth
 
 
-def _main_effects(train: pd.DataFrame, transforms: Sequence[str]) -> list[Feature]:
-    """Every function of every covariate that is no constant on the training rows."""
-    functions = [get_transform(name) for name in transforms]
-    return [
-        modify(g, covariate(str(name)))
-        for g in functions
+def _main_effects(train: pd.DataFrame) -> list[Feature]:
+    """Every covariate, and whether it is positive unless that is always so."""
+    covariates = [covariate(str(name)) for name in train]
+    positive = get_transform("step[0]")
+    steps = [
+        modify(positive, covariate(str(name)))
         for name, column in train.items()
-        if np.ptp(g(column.to_numpy(np.float64))) > 0.0
+        if np.ptp(positive(column.to_numpy(np.float64))) > 0.0
     ]
+    return [*covariates, *steps]
 
 
 def _text(number: int | None) -> str:

@@ -61,9 +61,10 @@ NOTES = {
         "that separates them has the same likelihood, and the posterior is spread over more "
         "models than any search can visit. The rows of LBRM and of single chains come out as "
         "printed. The accuracies printed for many chains do not: averages over many chains "
-        "gave 411 to 414 right labels of 426 in all ways that we tried (the printed median "
-        "needs 415), with chains weighted by mass or alike, with the best 2,000 models or all, "
-        "with all covariates or those that pass the scripts' first filter.",
+        "gave 412 to 416 right labels of 426, with a median of 414, as the linear models do; the "
+        "printed medians are 415 and 416. It is the same with chains weighted by mass or alike, "
+        "with the best 2,000 models or 40,000, with the coefficients of the scripts' 25 steps "
+        "of scoring, and with the last population only, as in the scripts.",
     ),
     "spam": (
         RATES,
@@ -86,13 +87,14 @@ def accuracy_page(name: str, example: str, records: Sequence[Record]) -> Page:
         ()
         if example != "spam"
         else (
-            "DBRM_BEST is our own setting: whether a word is there at all (a step at zero) and the "
-            "logarithm of how often are in every model, under a normal prior of the standardised "
-            "columns; the search is for products of them. All chains have the same weight. It has "
-            "no counterpart in the paper. An additive ridge regression of the same 111 features "
-            "is as accurate on these rows; only thousands of products at once, which nobody would "
-            "read, were more accurate in cross-validation. We aimed at .9440 and do not reach it; "
-            "the log score is the best of the table.",
+            "DBRM_BEST is our own setting, which has no counterpart in the paper: how often a word "
+            "is there (as a logarithm) and whether it is there at all are in every model, under a "
+            "normal prior of the standardised columns; each of the 32 chains adds 200 thresholds "
+            "and products of two words, drawn at random, under a prior that expects nine of ten in "
+            "the model, and all chains count the same. Every feature can be read, and so can the "
+            "effect of a word, but there are some 300 in a model. Fewer cost accuracy: with eight "
+            "chains that search for a few products beside the same 111 features we had "
+            "0.9419 (0.9413, 0.9432) and a log score of -0.167 in 20 runs.",
         )
     )
     return Page(

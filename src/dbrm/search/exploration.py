@@ -14,6 +14,9 @@ from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
 
 __all__ = ["Exploration", "Population", "PriorTerms", "Report", "Walk", "log_sum_exp"]
 
+# A prior is taken to favour a feature if it adds this much, in nats.
+_LEAST_GAIN = 1e-9
+
 # Told how many of how many models are done.
 Report = Callable[[int, int], None]
 
@@ -90,6 +93,24 @@ class PriorTerms:
         mask = mask.copy()
         while (orphans := self._orphans(mask[None])[0]).any():
             mask &= ~orphans
+        return mask
+
+    def with_favoured(self, mask: Mask) -> Mask:
+        """The mask with all features that the prior would rather have in, to start a search from.
+
+        They enter in the order of their terms, as long as each makes the mask more probable.
+        There are none under the usual priors, where a feature costs something.
+        """
+        n_features = mask.size - self.n_latent
+        outside = np.flatnonzero(~mask[:n_features])
+        outside = outside[np.argsort(-self.feature[outside], kind="stable")]
+        size = n_features - outside.size
+        with np.errstate(invalid="ignore"):
+            gains = self.feature[outside] + np.diff(self.size[size : n_features + 1])
+        # Not for the sake of a rounding error, and not from one impossible size to the next.
+        refused = np.flatnonzero(~(gains > _LEAST_GAIN))
+        mask = mask.copy()
+        mask[outside[: refused[0] if refused.size else None]] = True
         return mask
 
     def _orphans(self, masks: Masks) -> Masks:
