@@ -34,13 +34,15 @@ class MjmcmcRun(AbstractRun):
         self._population = all_covariates(problem, self._chain.registry)
         self._n_steps = problem.effort.n_final
         self._piece = _FIRST_PIECE
+        terms = self._population.prior_terms(problem, self._chain.registry)
+        empty = np.zeros(self._population.size + len(problem.latent), dtype=np.bool_)
         self._walker = Walker(
             replace(problem.effort.mjmcmc, n_steps=self._n_steps),
             problem.prepare(
                 self._population.features(self._chain.registry), self._population.columns
             ),
-            self._population.prior_terms(problem, self._chain.registry),
-            np.zeros(self._population.size + len(problem.latent), dtype=np.bool_),
+            terms,
+            terms.with_favoured(empty),
         )
 
     @property
