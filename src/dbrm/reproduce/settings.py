@@ -74,13 +74,13 @@ EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
             reversible_steps=(20, 2),
         ),
         # Scripts: every 100 until 1,000; 7,000 different models; 20 features, after a first
-        # population of all 30 covariates. Here a population of 20 would leave out ten of
-        # them from the start, the same ones in every chain.
+        # population of all 30 covariates. Here a population of 20 leaves out ten of them from
+        # the start, the same ones in every chain: many chains together need all 30.
         "breast-cancer": ClassificationExample(
             loader="load_breast_cancer",
-            limits={"population_size": 30, "max_complexity": 6, "sweep": 0, "merge": "mass"},
+            limits={"population_size": 20, "max_complexity": 6, "sweep": 0, "merge": "mass"},
             single=_both(n_populations=10, n_iter=200),
-            parallel=_both(n_populations=5, n_iter=100),
+            parallel=_both(population_size=30, n_populations=5, n_iter=100),
             linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 5000},
             reversible_steps=(100, 10),
         ),
