@@ -99,7 +99,7 @@ class PriorTerms:
         """The mask with all features that the prior would rather have in, to start a search from.
 
         They enter in the order of their terms, as long as each makes the mask more probable.
-        There are none under the usual priors, where a feature costs something.
+        There are none where every feature costs something, as under a penalty on complexity.
         """
         n_features = mask.size - self.n_latent
         outside = np.flatnonzero(~mask[:n_features])

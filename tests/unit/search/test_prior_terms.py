@@ -39,10 +39,10 @@ def test_latent_effects_are_not_touched():
     assert started(np.ones(6), np.zeros(5), latent=np.zeros(3)) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("a", "b", "expected"), [(9.0, 1.0, 6), (1.0, 9.0, 0), (1.0, 1.0, 0)])
+@pytest.mark.parametrize(("a", "b", "expected"), [(9e3, 1e3, 6), (1e3, 9e3, 0), (1.0, 1.0, 0)])
 def test_a_share_that_is_expected_in(a, b, expected):
     """A flat share makes small and large models likely; from the empty one no way leads up."""
-    size = BetaBinomial(n_candidates=6, a=1000 * a, b=1000 * b).size_log_prior(np.arange(7))
+    size = BetaBinomial(n_candidates=6, a=a, b=b).size_log_prior(np.arange(7))
     assert len(started(np.zeros(6), size)) == expected
 
 
