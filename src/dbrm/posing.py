@@ -288,6 +288,7 @@ def _effort(chosen: Settings, default_steps: int) -> Effort:
         max_models=per_chain,
         max_merged=merged,
         window=Effort().window if chosen.subsample is None else _SUBSAMPLE_WINDOW,
+        max_averaged=chosen.max_averaged,
     )
 
 

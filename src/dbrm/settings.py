@@ -27,6 +27,16 @@ from dbrm.search import Mjmcmc
 __all__ = ["Settings"]
 
 _PRESETS = ("paper_text", "paper_code")
+# Numbers of things, at least one each, that may be left open.
+_COUNTS = (
+    "n_init",
+    "n_iter",
+    "n_final",
+    "max_unique",
+    "max_evaluations",
+    "max_models",
+    "max_averaged",
+)
 
 
 @final
@@ -98,6 +108,10 @@ class Settings:
         Megabytes for the models that are kept; the least probable go first, and their mass
         is in ``Posterior.lost_mass``. Without it a chain keeps up to 100,000 models and the
         posterior up to 200,000.
+    max_averaged
+        Most models that predictions average over, the most probable first. Without it as
+        many as hold .9999 of the probability, at most 2,000 and fewer for many rows;
+        ``Posterior.averaged_share`` tells what they hold.
     stop
         ``"agreement"``: end the run early when the chains agree. They are compared after every
         eighth of their populations (or steps), by the rules of `Posterior.diagnostics`.
@@ -178,6 +192,7 @@ class Settings:
     time_budget: float | None = None
     max_models: int | None = None
     max_memory: float | None = None
+    max_averaged: int | None = None
     stop: Literal["agreement"] | None = None
     subsample: int | None = None
     n_chains: int = 4
@@ -213,7 +228,7 @@ class Settings:
             self._check_integer("max_model_size", least=0)
         if self.subsample is not None:
             self._check_integer("subsample", least=1_000)
-        for name in ("n_init", "n_iter", "n_final", "max_unique", "max_evaluations", "max_models"):
+        for name in _COUNTS:
             if getattr(self, name) is not None:
                 self._check_integer(name, least=1)
         if self.time_budget is not None and not self.time_budget > 0:

@@ -36,14 +36,11 @@ class MjmcmcRun(AbstractRun):
         self._piece = _FIRST_PIECE
         terms = self._population.prior_terms(problem, self._chain.registry)
         empty = np.zeros(self._population.size + len(problem.latent), dtype=np.bool_)
-        self._walker = Walker(
-            replace(problem.effort.mjmcmc, n_steps=self._n_steps),
-            problem.prepare(
-                self._population.features(self._chain.registry), self._population.columns
-            ),
-            terms,
-            terms.with_favoured(empty),
-        )
+        steps = replace(problem.effort.mjmcmc, n_steps=self._n_steps)
+        features = self._population.features(self._chain.registry)
+        prepared = problem.prepare(features, self._population.columns)
+        start = steps.begin(rng, prepared, terms, terms.with_favoured(empty))
+        self._walker = Walker(steps, prepared, terms, start)
 
     @property
     def finished(self) -> bool:

@@ -55,7 +55,8 @@ class Evolution:
             n_steps = effort.n_init
         elif self.n_done + 1 == effort.n_populations:
             n_steps = effort.n_final
-        steps = replace(effort.mjmcmc, n_steps=n_steps)
+        ascend = effort.mjmcmc.ascend and self.n_done == 0
+        steps = replace(effort.mjmcmc, n_steps=n_steps, ascend=ascend)
         found = chain.explore(self._rng, population, start, steps)
         self._numbers, self._last = population.numbers, found.last
         self._inclusion = found.inclusion[: population.size]

@@ -149,8 +149,8 @@ class _Sampler:
         else:
             effects = [-1 - k for k in range(len(problem.latent))]
             start = np.array([number in model for number in (*window, *effects)], dtype=np.bool_)
-            # Nothing learned on the way: the steps must leave the conditional law alone.
-            steps = replace(effort.mjmcmc, adapt=0.0)
+            # Nothing learned on the way, no climb: the steps must leave the conditional law alone.
+            steps = replace(effort.mjmcmc, adapt=0.0, ascend=False)
             found = steps.explore(rng, prepared, target, start)
             assert found.walk is not None
             inclusion = found.walk.frequency

@@ -156,6 +156,8 @@ class Effort:
     max_models, max_merged, window
         Most models that one chain keeps, and that all chains keep together; and how far below
         the best models are kept (nats).
+    max_averaged
+        Most models that predictions average over; ``None`` for a number that takes seconds.
     stop
         When to end early.
     """
@@ -169,6 +171,7 @@ class Effort:
     max_models: int = 100_000
     max_merged: int = 200_000
     window: float = 25.0
+    max_averaged: int | None = None
     stop: Stop = field(default_factory=Stop)
 
 

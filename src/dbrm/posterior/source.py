@@ -167,7 +167,8 @@ class LiveSource(AbstractSource):
         return self.problem.latent.effects
 
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
-        count = count_averaged(probability, sizes, self.n_rows)
+        most = self.problem.effort.max_averaged
+        count = count_averaged(probability, sizes, self.n_rows, most)
         return min(count, most_latent(self.effects)) if self.effects else count
 
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
@@ -211,10 +212,17 @@ def most_latent(effects: Sequence[BoundEffect]) -> int:
     return max(10, min(FEWEST_MODELS, int(LATENT_NUMBERS // sum(b.size for b in effects))))
 
 
-def count_averaged(probability: FloatArray, sizes: IntArray, n_rows: int) -> int:
-    """How many of the leading models predictions average over."""
+def count_averaged(
+    probability: FloatArray, sizes: IntArray, n_rows: int, most: int | None = None
+) -> int:
+    """How many of the leading models predictions average over.
+
+    `most` replaces the limits on number and work.
+    """
     enough = int(np.searchsorted(np.cumsum(probability), SHARE)) + 1
-    needed = min(enough, MOST_MODELS, probability.size)
+    needed = min(enough, most or MOST_MODELS, probability.size)
+    if most is not None:
+        return needed
     work = np.cumsum(float(n_rows) * (sizes[:needed] + 1.0) ** 2)
     affordable = int(np.searchsorted(work, WORK, side="right"))
     return min(needed, max(affordable, FEWEST_MODELS))

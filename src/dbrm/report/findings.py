@@ -196,7 +196,8 @@ def _kept(posterior: "Posterior") -> list[Finding]:
     if posterior.averaged_share < _ENOUGH_AVERAGED:
         text = (
             f"They average over the {posterior.n_averaged:,} most probable models, which hold "
-            f"{format_share(posterior.averaged_share)} of the probability."
+            f"{format_share(posterior.averaged_share)} of the probability; "
+            "max_averaged= allows more."
         )
         found.append(Finding("care", "Predictions leave models out", text))
     return found

@@ -105,7 +105,7 @@ def _notes(posterior: "Posterior") -> list[str]:
     if posterior.averaged_share < _ENOUGH_AVERAGED:
         notes.append(
             f"Predictions average over the {posterior.n_averaged:,} most probable models, which "
-            f"hold {posterior.averaged_share:.0%} of the probability."
+            f"hold {posterior.averaged_share:.0%} of the probability; max_averaged= allows more."
         )
     for code, count in sorted(record.status_counts.items()):
         if code != Status.OK:

@@ -74,13 +74,24 @@ EXAMPLES: Mapping[str, ClassificationExample] = MappingProxyType(
             reversible_steps=(20, 2),
         ),
         # Scripts: every 100 until 1,000; 7,000 different models; 20 features, after a first
-        # population of all 30 covariates. Here a population of 20 leaves out ten of them from
-        # the start, the same ones in every chain: many chains together need all 30.
+        # population of all 30 covariates in which the search starts by forward selection. Here a
+        # population of 20 leaves out ten of them from the start, the same ones in every chain:
+        # many chains together need all 30. Three in four projections of the scripts have fewer
+        # than two inputs and become a covariate: hence the operators. Nearly all models are as
+        # good as the best, so that the walks are long and many models are averaged.
         "breast-cancer": ClassificationExample(
             loader="load_breast_cancer",
             limits={"population_size": 20, "max_complexity": 6, "sweep": 0, "merge": "mass"},
             single=_both(n_populations=10, n_iter=200),
-            parallel=_both(population_size=30, n_populations=5, n_iter=100),
+            parallel=_both(
+                population_size=30,
+                n_populations=4,
+                n_init=100,
+                n_iter=1500,
+                mjmcmc={"ascend": True},
+                operators={"mutation": 1.75, "crossover": 1, "modification": 1, "projection": 0.25},
+                max_averaged=30_000,
+            ),
             linear={"algorithm": "mjmcmc", "n_chains": 1, "n_iter": 5000},
             reversible_steps=(100, 10),
         ),

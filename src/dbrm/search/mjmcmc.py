@@ -6,7 +6,7 @@ over all models looked at (the paper's eq. for :math:`\hat p(M|y)`, Sec. 3), and
 frequencies (eq. map2), which are only collected after adaptation has ended.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, final
 
 import numpy as np
@@ -80,6 +80,10 @@ class Mjmcmc:
         Annealing: first and last temperature, their factor, flips at each.
     local_moves, greedy_steps
         Length of the other two optimisers.
+    ascend
+        Whether the walk, through the first of several populations, begins with steepest ascent
+        of at most `greedy_steps` steps: from the null model that is forward selection. The
+        models met on the way do not count: they all lie beside one path.
     delayed
         Delayed acceptance: try the posterior ratio before the way back.
     adapt
@@ -104,6 +108,7 @@ class Mjmcmc:
     moves_per_temperature: int = 4
     local_moves: int = 5
     greedy_steps: int = 20
+    ascend: bool = False
     delayed: bool = True
     adapt: float = 0.3
     epsilon: float = 0.02
@@ -156,9 +161,19 @@ class Mjmcmc:
         self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
     ) -> Exploration:
         """Walk through the masks of a population from `start`."""
+        start = self.begin(rng, population, terms, start)
         walker = Walker(self, population, terms, start)
         walker.walk(rng, self.n_steps)
         return walker.found()
+
+    def begin(
+        self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
+    ) -> Mask:
+        """Where a walk from `start` begins: there, or on top of the hill."""
+        if not self.ascend:
+            return start
+        steepest = replace(self, optimisers=OptimiserMix(annealing=0.0, local=0.0))
+        return steepest.climb(rng, population, terms, start).last
 
     def climb(
         self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask

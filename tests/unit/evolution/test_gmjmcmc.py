@@ -9,6 +9,7 @@ from dbrm.evolution.chain import Chain
 from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.problem import Stop
 from dbrm.features import parse_feature
+from dbrm.search import Mjmcmc
 
 
 @pytest.fixture
@@ -45,3 +46,20 @@ def test_out_of_time_it_still_looks_at_what_a_sweep_has_found(evolve):
 
 def test_enough_models_are_enough_whatever_the_pool_holds(evolve):
     assert evolve(pool=["x1*x2"], evaluations=1)[0] == 1
+
+
+def test_only_the_walk_through_the_first_population_begins_on_a_hill(pose, rng, monkeypatch):
+    """Later ones go on from the last model. Thirty columns are too many to enumerate."""
+    begun, explore = [], Mjmcmc.explore
+
+    def spy(self, *arguments):
+        begun.append(self.ascend)
+        return explore(self, *arguments)
+
+    monkeypatch.setattr(Mjmcmc, "explore", spy)
+    values = rng.normal(size=(60, 30))
+    problem = pose(values, values[:, 0] + rng.normal(size=60), population_size=30, n_populations=3)
+    steps = Mjmcmc(n_steps=20, ascend=True)
+    effort = replace(problem.effort, mjmcmc=steps, n_init=20, n_final=20)
+    proceed(Evolution(rng, Chain(replace(problem, effort=effort))))
+    assert begun == [True, False, False]

@@ -12,8 +12,9 @@ from dbrm.evolution.chain import Chain
 from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.pool_gibbs import _Sampler, draw_window, log_window_count
 from dbrm.evolution.problem import Stop
-from dbrm.evolution.reservoir import fill_reservoir
+from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.features import covariate, multiply
+from dbrm.search import Mjmcmc
 
 
 @pytest.fixture
@@ -96,3 +97,22 @@ def test_a_chain_that_is_out_of_time_takes_one_step(problem, rng):
     effort = replace(problem.effort, n_final=10_000, stop=Stop(seconds=0.0))
     result = proceed(PoolGibbs(rng, replace(problem, effort=effort))).result()
     assert result.draws.size.shape == (1,)
+
+
+def test_no_step_begins_on_a_hill(pose):
+    """A climb before a step would not leave the posterior alone; here windows are walked."""
+    draw = np.random.default_rng(2)
+    values = draw.normal(size=(60, 30))
+    problem = pose(values, values[:, 0] + draw.normal(size=60), population_size=28)
+    chain = Chain(problem)
+    for name in problem.free_names:
+        chain.registry.number(covariate(name), problem.table.column(name))
+    features = chain.registry.features
+    pool = Reservoir(np.arange(30, dtype=np.int32), values, np.ones(30), features)
+    ends = []
+    for ascend in (False, True):
+        mjmcmc = Mjmcmc(n_steps=3, ascend=ascend)
+        chain.problem = replace(problem, effort=replace(problem.effort, mjmcmc=mjmcmc))
+        model = _Sampler(chain, pool, features).step(np.random.default_rng(1), [5, 6, 7])[0]
+        ends.append(model)
+    assert ends[0] == ends[1]

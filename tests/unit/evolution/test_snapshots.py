@@ -22,6 +22,7 @@ CASES = {
     "plain": {},
     "learning operators": {"adaptive_operators": True},
     "walks": {"population_size": 22, "n_iter": 150, "n_init": 100},
+    "ascent": {"population_size": 22, "n_iter": 150, "n_init": 100, "mjmcmc": {"ascend": True}},
     "projections in layers": {"projection": "all-layers"},
     "drawn projections": {"projection": "bayes"},
     "heredity": {"heredity": "strong"},

@@ -396,6 +396,18 @@ def test_averaging_stops_at_the_cap_and_says_so(flat):
     assert "Predictions average over the 2,000 most probable models" in posterior.summary()
 
 
+def test_more_models_are_averaged_where_that_is_asked_for(flat, rng):
+    x, _ = flat
+    y = rng.normal(size=30)
+    usual = dbrm.enumerate_models(x, y, prior="g-prior")
+    more = dbrm.enumerate_models(x, y, prior="g-prior", max_averaged=6_000)
+    assert (usual.n_averaged, more.n_averaged) == (2_000, 6_000)
+    assert more.averaged_share == pytest.approx(more.models.probability[:6_000].sum())
+    assert np.abs(more.predict(x) - usual.predict(x)).max() > 1e-6
+    with pytest.raises(InvalidSettingError, match="max_averaged must be an integer of at least 1"):
+        dbrm.enumerate_models(x, y, max_averaged=0)
+
+
 def test_peaked_posteriors_are_averaged_in_full(exact):
     assert exact.averaged_share >= 0.9999
     assert "Predictions average" not in exact.summary()
@@ -411,6 +423,8 @@ def test_the_number_averaged_follows_share_and_work():
     assert count_averaged(flat, sizes, 100) == 2000
     assert count_averaged(flat, sizes, 20_000) == 1000
     assert count_averaged(flat, sizes, 10_000_000) == 300
+    assert count_averaged(flat, sizes, 10_000_000, 4_000) == 4_000
+    assert count_averaged(flat, sizes, 100, 6_000) == 5_000
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,33 @@ def test_a_climb_among_dependent_columns_finds_nothing_and_says_so(rng):
     lost = [one for one in found if one.log_mass == -np.inf]
     assert lost
     assert all(np.all(one.inclusion == 0.0) for one in lost)
+
+
+def forward_selection(population, prior):
+    """Add the best column as long as that helps, models evaluated one by one."""
+    mask, best = np.zeros(population.size, dtype=np.bool_), -np.inf
+    while True:
+        masks = mask | np.eye(population.size, dtype=np.bool_)
+        values = population.log_evidence(masks)[0] + prior.of(masks)
+        if values.max() <= best:
+            return mask
+        mask, best = masks[values.argmax()], values.max()
+
+
+def test_an_ascent_from_the_null_model_is_forward_selection(rng):
+    columns = rng.normal(size=(80, 12))
+    response = columns[:, [1, 4, 7]] @ [1.0, -0.8, 0.9] + rng.normal(size=80)
+    population = GaussianEngine(response, Jeffreys()).prepare(columns)
+    prior, null = terms(size=12), np.zeros(12, dtype=np.bool_)
+    expected = forward_selection(population, prior)
+    assert {1, 4, 7} <= set(np.flatnonzero(expected))
+    begin = Mjmcmc(ascend=True).begin(rng, population, prior, null)
+    np.testing.assert_array_equal(begin, expected)
+    np.testing.assert_array_equal(Mjmcmc().begin(rng, population, prior, null), null)
+
+
+def test_models_met_on_an_ascent_do_not_count(population, rng):
+    """One step of a kernel that looks at one model: the start and that model."""
+    steps = Mjmcmc(n_steps=1, ascend=True, kernels=KernelMix(1.0, 0.0, 0.0, 0.0, 0.0))
+    found = steps.explore(rng, population, terms(), np.zeros(SIZE, dtype=np.bool_))
+    assert found.n_evaluated <= 2
