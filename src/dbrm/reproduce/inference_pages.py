@@ -190,6 +190,10 @@ def logic_page(records: Sequence[Record]) -> Page:
             "`paper_code` is the criterion of the script: BIC, and $\\log n$ per multiplication, "
             "so that a covariate without effect costs little and is sometimes detected; "
             "`paper_text` is $a = n^{-2}$ with Jeffreys' prior.",
+            "Exact inference is not free of false detections under the criterion of the script: "
+            "with the eight products given, 1.30 of the 48 other covariates exceed 0.5 in the mean "
+            "of 100 data sets, which is an FDR of 0.127. A search that reports fewer, ours or the "
+            "published one, has not looked at enough models with them.",
         ),
         compared=compared,
         axis="overall power",
