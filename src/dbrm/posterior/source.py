@@ -169,7 +169,7 @@ class LiveSource(AbstractSource):
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
         most = self.problem.effort.max_averaged
         count = count_averaged(probability, sizes, self.n_rows, most)
-        return min(count, most_latent(self.effects)) if self.effects else count
+        return min(count, most_latent(self.effects)) if self.effects and most is None else count
 
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
         key = (*(feature.key for feature in features), *np.flatnonzero(effects).tolist())

@@ -193,7 +193,7 @@ def logic_page(records: Sequence[Record]) -> Page:
             "Exact inference is not free of false detections under the criterion of the script: "
             "with the eight products given, 1.30 of the 48 other covariates exceed 0.5 in the mean "
             "of 100 data sets, which is an FDR of 0.127. A search that reports fewer, ours or the "
-            "published one, has not looked at enough models with them.",
+            "published DBRM_G, has not looked at enough models with them.",
         ),
         compared=compared,
         axis="overall power",

@@ -408,6 +408,16 @@ def test_more_models_are_averaged_where_that_is_asked_for(flat, rng):
         dbrm.enumerate_models(x, y, max_averaged=0)
 
 
+def test_latent_effects_are_kept_for_few_models_unless_more_are_asked_for(rng, monkeypatch):
+    monkeypatch.setattr("dbrm.posterior.source.LATENT_NUMBERS", 1)
+    table = pd.DataFrame(rng.normal(size=(30, 4)), columns=list("abcd"))
+    table["group"] = np.repeat(np.arange(6.0), 5)
+    options = {"latent": dbrm.latent.IID("group"), "algorithm": "enumerate", "penalty": 0.1}
+    y = rng.normal(size=30)
+    assert dbrm.fit(table, y, **options).n_averaged == 10
+    assert dbrm.fit(table, y, **options, max_averaged=14).n_averaged == 14
+
+
 def test_peaked_posteriors_are_averaged_in_full(exact):
     assert exact.averaged_share >= 0.9999
     assert "Predictions average" not in exact.summary()
