@@ -41,6 +41,9 @@ _HALVINGS = 30
 Mode = namedtuple(
     "Mode", "value quadratic log_determinant schur factor dense constraint status steps"
 )
+# Of one Newton step: H and L; the columns Z'WB, latent gradient and A, which become L^-1 times
+# these; B'WB + P and the gradient of the coefficients; S.
+_Equations = namedtuple("_Equations", "hessian factor work dense right schur")
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -100,8 +103,112 @@ def _quadratic(precision, ridge, delta, beta, product):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _assemble(columns, slots, score, weight, scale, hessian, work, dense, right):
-    """Add the rows: to H, to the columns of Y and the latent gradient, to B'WB and its gradient."""
+def find_mode(
+    family,
+    link,
+    shape,
+    mean,
+    total,
+    offset,
+    columns,
+    slots,
+    precision,
+    ridge,
+    constraints,
+    delta,
+    beta,
+    max_steps,
+    tolerance,
+):
+    """Maximise over `delta` and `beta`, in place, from where they stand; return a `Mode`.
+
+    The steps end when the squared Newton decrement, twice what is left to gain, is below
+    `tolerance`.
+    """
+    scale = shape if family in (GAMMA, GAUSSIAN) else 1.0
+    n, size, q = offset.size, delta.size, beta.size
+    eta, score, weight = np.empty(n), np.empty(n), np.empty(n)
+    product, new_delta, new_beta = np.empty(size), np.empty(size), np.empty(q)
+    equations = _new_equations(precision, q, constraints.shape[1])
+    status, half_log, steps = STUCK, 0.0, 0
+    _predict(offset, columns, slots, delta, beta, eta)
+    value = linearise(family, link, shape, mean, total, eta, score, weight)
+    quadratic = _quadratic(precision, ridge, delta, beta, product)
+    while steps < max_steps:
+        steps += 1
+        _write_priors(precision, ridge, constraints, delta, beta, product, equations)
+        _add_rows(columns, slots, score, weight, scale, equations)
+        step, move, half_log, decrement = _solve(equations)
+        if not (value > -np.inf and decrement < np.inf):
+            status = SINGULAR
+            break
+        if decrement < tolerance:
+            status = OK
+            break
+        objective = scale * value - quadratic
+        length = 1.0
+        for _ in range(_HALVINGS):
+            for i in range(size):
+                new_delta[i] = delta[i] + length * move[i, 0]
+            for i in range(q):
+                new_beta[i] = beta[i] + length * step[i]
+            _predict(offset, columns, slots, new_delta, new_beta, eta)
+            value = linearise(family, link, shape, mean, total, eta, score, weight)
+            quadratic = _quadratic(precision, ridge, new_delta, new_beta, product)
+            enough = 1e-4 * length * decrement - 1e-11 * abs(objective)
+            if scale * value - quadratic >= objective + enough:
+                break
+            length *= 0.5
+        delta[:] = new_delta
+        beta[:] = new_beta
+    return Mode(
+        value,
+        quadratic,
+        2.0 * half_log,
+        equations.schur,
+        equations.factor,
+        np.ascontiguousarray(equations.work[:, :q]),
+        np.ascontiguousarray(equations.work[:, q + 1 :]),
+        status,
+        steps,
+    )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _new_equations(precision, q, c):
+    return _Equations(
+        np.empty_like(precision),
+        np.zeros_like(precision),
+        np.empty((precision.shape[0], q + 1 + c)),
+        np.empty((q, q)),
+        np.empty(q),
+        np.empty((q, q)),
+    )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _write_priors(precision, ridge, constraints, delta, beta, product, equations):
+    """Write what does not come from the rows: Q, P, their gradients, and the constraints."""
+    q = beta.size
+    equations.hessian[:] = precision
+    equations.dense[:] = ridge
+    equations.work[:] = 0.0
+    equations.right[:] = 0.0
+    for i in range(q):
+        for j in range(q):
+            equations.right[i] -= ridge[i, j] * beta[j]
+    multiply(precision, delta, product)
+    for i in range(delta.size):
+        equations.work[i, q] = -product[i]
+        for j in range(constraints.shape[1]):
+            equations.work[i, q + 1 + j] = constraints[i, j]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _add_rows(columns, slots, score, weight, scale, equations):
+    """Add the rows: to H, to Z'WB and the latent gradient, to B'WB and its gradient."""
+    hessian, work = equations.hessian, equations.work
+    dense, right = equations.dense, equations.right
     q = columns.shape[1]
     for i in range(score.size):
         w = weight[i] * scale
@@ -125,141 +232,69 @@ def _assemble(columns, slots, score, weight, scale, hessian, work, dense, right)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def find_mode(
-    family,
-    link,
-    shape,
-    mean,
-    total,
-    offset,
-    columns,
-    slots,
-    precision,
-    ridge,
-    constraints,
-    delta,
-    beta,
-    max_steps,
-    tolerance,
-):
-    """Maximise over `delta` and `beta`, in place, from where they stand; return a `Mode`.
+def _solve(equations):
+    """Solve for the steps of the coefficients and of the latent variables.
 
-    The steps end when the squared Newton decrement, twice what is left to gain, is below
-    `tolerance`.
+    Returned with them: half the log determinant, and the squared Newton decrement, which is
+    infinite where the equations are singular.
     """
-    n, size, q, c = offset.size, delta.size, beta.size, constraints.shape[1]
-    scale = shape if family in (GAMMA, GAUSSIAN) else 1.0
-    eta, score, weight = np.empty(n), np.empty(n), np.empty(n)
-    product, new_delta, new_beta = np.empty(size), np.empty(size), np.empty(q)
-    hessian, factor = np.empty_like(precision), np.zeros_like(precision)
-    work = np.empty((size, q + 1 + c))
-    dense, schur, right = np.empty((q, q)), np.empty((q, q)), np.empty(q)
-    status = STUCK
-    half_log = 0.0
-    _predict(offset, columns, slots, delta, beta, eta)
-    value = linearise(family, link, shape, mean, total, eta, score, weight)
-    quadratic = _quadratic(precision, ridge, delta, beta, product)
-    steps = 0
-    while steps < max_steps:
-        steps += 1
-        hessian[:] = precision
-        work[:] = 0.0
-        dense[:] = ridge
-        right[:] = 0.0
+    factor, work, right = equations.factor, equations.work, equations.right
+    size, q = work.shape[0], right.size
+    c = work.shape[1] - q - 1
+    gradient = work[:, q].copy()
+    step, move = right.copy(), np.empty((size, 1))
+    if not factorise(equations.hessian, factor):
+        return step, move, 0.0, np.inf
+    solve_lower(factor, work)
+    cross = _cross_products(work)
+    inner, sound = _small_factor(cross[q + 1 :, q + 1 :], np.zeros(c))
+    _eliminate(cross, inner, equations.dense, equations.schur, step)
+    outer, positive = _small_factor(equations.schur, np.diag(equations.dense))
+    if not (sound and positive):
+        return step, move, 0.0, np.inf
+    _small_solve(outer, step)
+    multiplier = np.empty(c)
+    for j in range(c):
+        multiplier[j] = cross[q + 1 + j, q]
         for i in range(q):
-            for j in range(q):
-                right[i] -= ridge[i, j] * beta[j]
-        multiply(precision, delta, product)
-        for i in range(size):
-            work[i, q] = -product[i]
-            for j in range(c):
-                work[i, q + 1 + j] = constraints[i, j]
-        _assemble(columns, slots, score, weight, scale, hessian, work, dense, right)
-        gradient = work[:, q].copy()
-        if not (value > -np.inf and factorise(hessian, factor)):
-            status = SINGULAR
-            break
-        solve_lower(factor, work)
-        cross = _cross_products(work)
-        inner, sound = _small_factor(cross[q + 1 :, q + 1 :], np.zeros(c))
-        diagonal = np.empty(q)
-        step = right.copy()
-        for i in range(q):
-            diagonal[i] = dense[i, i]
-            step[i] -= cross[i, q]
-            for j in range(i + 1):
-                schur[i, j] = dense[i, j] - cross[i, j]
-                schur[j, i] = schur[i, j]
-        # Project on the constraints: what the kriging step takes out comes back here.
-        for i in range(q):
-            pulled = cross[q + 1 :, i].copy()
-            _small_solve(inner, pulled)
-            for j in range(c):
-                step[i] += pulled[j] * cross[q + 1 + j, q]
-            for e in range(q):
-                for j in range(c):
-                    schur[e, i] += cross[e, q + 1 + j] * pulled[j]
-        outer, positive = _small_factor(schur, diagonal)
-        if not (sound and positive):
-            status = SINGULAR
-            break
-        _small_solve(outer, step)
-        multiplier = np.empty(c)
+            multiplier[j] -= cross[q + 1 + j, i] * step[i]
+    _small_solve(inner, multiplier)
+    for i in range(size):
+        move[i, 0] = work[i, q]
+        for e in range(q):
+            move[i, 0] -= work[i, e] * step[e]
         for j in range(c):
-            multiplier[j] = cross[q + 1 + j, q]
-            for i in range(q):
-                multiplier[j] -= cross[q + 1 + j, i] * step[i]
-        _small_solve(inner, multiplier)
-        move = np.empty((size, 1))
-        for i in range(size):
-            move[i, 0] = work[i, q]
-            for e in range(q):
-                move[i, 0] -= work[i, e] * step[e]
-            for j in range(c):
-                move[i, 0] -= work[i, q + 1 + j] * multiplier[j]
-        solve_upper(factor, move)
-        half_log = 0.5 * log_determinant(factor)
+            move[i, 0] -= work[i, q + 1 + j] * multiplier[j]
+    solve_upper(factor, move)
+    half_log = 0.5 * log_determinant(factor)
+    for j in range(c):
+        half_log += np.log(inner[j, j])
+    decrement = 0.0
+    for i in range(size):
+        decrement += gradient[i] * move[i, 0]
+    for i in range(q):
+        decrement += right[i] * step[i]
+    return step, move, half_log, decrement
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _eliminate(cross, inner, dense, schur, right):
+    """Take the latent variables out: write S, and change the right side of the coefficients."""
+    q, c = right.size, inner.shape[0]
+    for i in range(q):
+        right[i] -= cross[i, q]
+        for j in range(i + 1):
+            schur[i, j] = dense[i, j] - cross[i, j]
+            schur[j, i] = schur[i, j]
+    # Project on the constraints: what the kriging step takes out comes back here.
+    for i in range(q):
+        pulled = cross[q + 1 :, i].copy()
+        _small_solve(inner, pulled)
         for j in range(c):
-            half_log += np.log(inner[j, j])
-        decrement = 0.0
-        for i in range(size):
-            decrement += gradient[i] * move[i, 0]
-        for i in range(q):
-            decrement += right[i] * step[i]
-        if not decrement < np.inf:
-            status = SINGULAR
-            break
-        if decrement < tolerance:
-            status = OK
-            break
-        objective = scale * value - quadratic
-        length = 1.0
-        for _ in range(_HALVINGS):
-            for i in range(size):
-                new_delta[i] = delta[i] + length * move[i, 0]
-            for i in range(q):
-                new_beta[i] = beta[i] + length * step[i]
-            _predict(offset, columns, slots, new_delta, new_beta, eta)
-            value = linearise(family, link, shape, mean, total, eta, score, weight)
-            quadratic = _quadratic(precision, ridge, new_delta, new_beta, product)
-            if scale * value - quadratic >= objective + 1e-4 * length * decrement - 1e-11 * abs(
-                objective
-            ):
-                break
-            length *= 0.5
-        delta[:] = new_delta
-        beta[:] = new_beta
-    return Mode(
-        value,
-        quadratic,
-        2.0 * half_log,
-        schur,
-        factor,
-        np.ascontiguousarray(work[:, :q]),
-        np.ascontiguousarray(work[:, q + 1 :]),
-        status,
-        steps,
-    )
+            right[i] += pulled[j] * cross[q + 1 + j, q]
+        for e in range(q):
+            for j in range(c):
+                schur[e, i] += cross[e, q + 1 + j] * pulled[j]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
