@@ -14,15 +14,13 @@ from math import log
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evidence import AbstractPrepared, Screen
+from dbrm.evidence import Screen
 from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.registry import Registry
 from dbrm.evolution.reranking import rank_again
-from dbrm.features import Feature, covariate, evaluate, fit_knots, multiply, shortened
-from dbrm.search import Mjmcmc, OptimiserMix, PriorTerms, enumerate_population
-from dbrm.status import Status
+from dbrm.evolution.sweep_pool import SweepPool
+from dbrm.features import Feature, covariate, fit_knots, multiply, shortened
 
 __all__ = ["simple_features", "sweep_features"]
 
@@ -153,7 +151,7 @@ class _Ranking:
         The model of the leaders comes first in the pool, then what was promising on the
         way, in the order in which it was found.
         """
-        pool = _Pool(self._problem)
+        pool = SweepPool(self._problem)
         leaders = self._find_leaders(pool)
         for _ in range(_EXCHANGES):
             before = set(leaders)
@@ -162,7 +160,7 @@ class _Ranking:
                 break
         return pool.features(first=self._shorten(pool, leaders))
 
-    def _find_leaders(self, pool: "_Pool") -> list[int]:
+    def _find_leaders(self, pool: SweepPool) -> list[int]:
         """Rank against the model so far and let the best join it, while that pays."""
         leaders: list[int] = []
         for round_ in range(_ROUNDS):
@@ -178,7 +176,7 @@ class _Ranking:
             pool.add(features, take)
         return pool.best_subset(leaders, leaders)
 
-    def _exchange(self, pool: "_Pool", leaders: list[int]) -> list[int]:
+    def _exchange(self, pool: SweepPool, leaders: list[int]) -> list[int]:
         """Leave every leader out once, rank what could take its place, keep the best model."""
         combined = pool.add(self._combined(pool.columns(leaders)), _MOST_COMBINED)
         candidates = [*leaders, *combined]
@@ -189,7 +187,7 @@ class _Ranking:
             candidates.extend(number for number in known[:2] if number not in candidates)
         return pool.best_subset(candidates[:_MOST_CANDIDATES], leaders)
 
-    def _shorten(self, pool: "_Pool", leaders: list[int]) -> list[int]:
+    def _shorten(self, pool: SweepPool, leaders: list[int]) -> list[int]:
         """Take functions and factors away from leaders where that makes the model more probable.
 
         The ranking beside a GLM is approximate: it prefers features that level off,
@@ -310,100 +308,6 @@ class _Ranking:
             )
             for gain, (_, i, j) in zip(gains, found, strict=True)
         ]
-
-
-class _Pool:
-    """Features taken so far, each column once."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._registry = Registry(problem.table)
-        self._kinship = problem.kinship(self._registry)
-        self._columns: dict[int, Column | None] = {}
-
-    def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
-        """Take features in, at most `take` new ones; return the numbers of those taken."""
-        table, grammar = self._problem.table, self._problem.grammar
-        taken: list[int] = []
-        for feature in features:
-            if len(taken) == take:
-                break
-            fitted = fit_knots(self._problem.simplify(feature), table)
-            if not grammar.admits(fitted):
-                continue
-            columns, statuses = evaluate([fitted], table)
-            if statuses[0] != Status.OK:
-                continue
-            number = self._registry.number(fitted, columns[:, 0])
-            if number not in self._columns:
-                # Hundreds of columns: those of tall data are made again when they are needed.
-                self._columns[number] = None if self._problem.tall else columns[:, 0]
-            elif fresh_only:
-                continue
-            if number not in taken:
-                taken.append(number)
-        return taken
-
-    def feature(self, number: int) -> Feature:
-        """The feature of this number."""
-        return self._registry.features[number]
-
-    def columns(self, numbers: list[int]) -> Matrix:
-        """Training columns of these features."""
-        if not numbers:
-            return np.empty((self._problem.table.n_rows, 0))
-        kept = [column for n in numbers if (column := self._columns[n]) is not None]
-        if len(kept) == len(numbers):
-            return np.column_stack(kept)
-        return evaluate([self.feature(number) for number in numbers], self._problem.table)[0]
-
-    def best_subset(self, numbers: list[int], start: list[int]) -> list[int]:
-        """The most probable model over these features; where they are many, that above `start`."""
-        if not numbers:
-            return []
-        numbers = self._with_factors(numbers)
-        prepared, terms = self._weighed(numbers)
-        if len(numbers) <= prepared.enumeration_limit:
-            best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
-        else:
-            climb = Mjmcmc(optimisers=OptimiserMix(greedy=1.0, annealing=0.0, local=0.0))
-            inside = np.isin(numbers, self._with_factors(start))
-            inside &= np.cumsum(inside) <= terms.max_size
-            # Greedy ascent draws nothing that matters; the generator is only for the call.
-            best = climb.climb(np.random.default_rng(0), prepared, terms, inside).last
-        return [numbers[j] for j in np.flatnonzero(best)]
-
-    def best_of(self, others: list[int], options: list[int]) -> int:
-        """Which of the options makes the most probable model with the others."""
-        numbers = [*others, *options]
-        masks = np.zeros((len(options), len(numbers)), dtype=np.bool_)
-        masks[:, : len(others)] = True
-        masks[np.arange(len(options)), len(others) + np.arange(len(options))] = True
-        prepared, terms = self._weighed(numbers)
-        values, _ = prepared.log_evidence(masks)
-        return options[int(np.argmax(values + terms.of(masks)))]
-
-    def _weighed(self, numbers: list[int]) -> tuple[AbstractPrepared, PriorTerms]:
-        """These features as a population, and their prior."""
-        features = [self.feature(number) for number in numbers]
-        prior = self._problem.model_prior
-        terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
-        prepared = self._problem.engine.prepare(self.columns(numbers))
-        return prepared, self._kinship.restrict(terms, features, numbers)
-
-    def _with_factors(self, numbers: list[int]) -> list[int]:
-        """These features and the factors that heredity asks for."""
-        wanted = list(numbers)
-        for number in numbers:
-            factors = self._kinship.missing(self.feature(number), wanted)
-            known = self.add(factors, len(factors), fresh_only=False)
-            wanted.extend(factor for factor in known if factor not in wanted)
-        return wanted
-
-    def features(self, first: list[int]) -> list[Feature]:
-        """All features, these first."""
-        rest = [number for number in self._columns if number not in first]
-        return [self.feature(number) for number in (*first, *rest)]
 
 
 def _best_first(ranked: list[tuple[float, Feature]]) -> list[tuple[float, Feature]]:

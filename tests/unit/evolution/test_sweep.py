@@ -83,19 +83,6 @@ def test_a_strong_candidate_of_the_first_round_can_lead_later(pose, seed):
     assert {str(feature) for feature in sweep_features(problem, 4)[:8]} == law
 
 
-def test_the_best_subset_of_dependent_columns_is_climbed_to_from_the_leaders(
-    rng, pose, monkeypatch
-):
-    """Models with all four columns, and with any three of them, have no evidence to climb on."""
-    monkeypatch.setattr("dbrm.evidence.gaussian.GaussianPopulation.enumeration_limit", 0)
-    a, b = rng.normal(size=(2, 100))
-    values = np.column_stack([a, b, a + b, a - b])
-    problem = pose(values, a + 2 * b + 0.1 * rng.normal(size=100), max_complexity=1)
-    pool = sweep._Pool(problem)
-    numbers = pool.add([covariate(name) for name in problem.table.names], 4)
-    assert len(pool.best_subset(numbers, numbers[:2])) == 2
-
-
 def test_among_functions_of_it_the_law_of_classes_itself_leads():
     """Dozens of functions that level off rank higher beside the null model than the law does."""
     draw = np.random.default_rng(0)
