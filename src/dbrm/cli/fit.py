@@ -95,15 +95,9 @@ def fit(
         names = None if latent else tall_names(data)
         columns = read_columns(data) if names is None else {name: name for name in names}
         y = _take(columns, response)
+        named = {"offset": offset, "trials": trials, "exposure": exposure, "sample_weight": weights}
         rows = {
-            argument: _take(columns, name)
-            for argument, name in (
-                ("offset", offset),
-                ("trials", trials),
-                ("exposure", exposure),
-                ("sample_weight", weights),
-            )
-            if name is not None
+            argument: _take(columns, name) for argument, name in named.items() if name is not None
         }
         left_out = [name for name in _listed(ignore) if _take(columns, name) is not None]
         posterior = fitting.fit(
