@@ -53,7 +53,7 @@ def draw_comparison(
     names
         Of the two sources.
     limits
-        Of the axis; dots beyond stay outside.
+        Of the axis. What lies beyond is a number at the edge instead of a dot.
     """
     axes = new_axes(height=0.9 + 0.24 * max(len(rows), 1), width=5.2)
     for place, row in enumerate(rows):
@@ -66,6 +66,8 @@ def draw_comparison(
                 middle, least, greatest = found
                 axes.plot([least, greatest], [place + shift] * 2, color=colour, linewidth=1.0)
                 axes.plot([middle], [place + shift], mark, color=colour, markersize=3.2)
+        if limits is not None:
+            _write_outside(axes, place, row, limits)
     axes.set(yticks=range(len(rows)), ylim=(len(rows) - 0.4, -0.6))
     if limits is not None:
         axes.set_xlim(*limits)
@@ -78,3 +80,24 @@ def draw_comparison(
         loc="outside upper right", ncols=2, fontsize=LETTERS, labelcolor=INK, frameon=False
     )
     return axes
+
+
+def _write_outside(axes: "Axes", place: int, row: ComparedRow, limits: tuple[float, float]) -> None:
+    """Write the middles below and above the limits at the edges, each in its colour."""
+    for edge, sign, arrow in ((limits[0], 1, "◂"), (limits[1], -1, "▸")):
+        offset = 4.0
+        for found, colour in ((row.ours, BLUE), (row.theirs, ORANGE)):
+            if found is not None and sign * (found[0] - edge) < 0:
+                number = f"{found[0]:.3f}"
+                axes.annotate(
+                    f"{arrow} {number}" if sign > 0 else f"{number} {arrow}",
+                    (edge, place),
+                    xytext=(sign * offset, 0.0),
+                    textcoords="offset points",
+                    ha="left" if sign > 0 else "right",
+                    va="center",
+                    color=colour,
+                    fontsize=SMALL,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3},
+                )
+                offset += 36.0
