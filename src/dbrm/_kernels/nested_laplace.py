@@ -26,6 +26,7 @@ from dbrm._kernels.banded import (
     solve_upper,
 )
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, linearise
+from dbrm._kernels.internal import INTERNAL, ONCE
 
 __all__ = ["OK", "SINGULAR", "STUCK", "Mode", "find_mode", "posterior_parts"]
 
@@ -46,7 +47,7 @@ Mode = namedtuple(
 _Equations = namedtuple("_Equations", "hessian factor work dense right schur")
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _small_factor(matrix, scale):
     """Cholesky factor of a small dense matrix; the flag is ``False`` if it is singular."""
     n = matrix.shape[0]
@@ -65,7 +66,7 @@ def _small_factor(matrix, scale):
     return factor, True
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _small_solve(factor, vector):
     """Solve with a small Cholesky factor, in place."""
     n = vector.size
@@ -79,7 +80,7 @@ def _small_solve(factor, vector):
         vector[i] /= factor[i, i]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _predict(offset, columns, slots, delta, beta, eta):
     for i in range(offset.size):
         total = offset[i]
@@ -90,7 +91,7 @@ def _predict(offset, columns, slots, delta, beta, eta):
         eta[i] = total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**INTERNAL, error_model="numpy")
 def _quadratic(precision, ridge, delta, beta, product):
     multiply(precision, delta, product)
     total = 0.0
@@ -174,7 +175,7 @@ def find_mode(
     )
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**ONCE, error_model="numpy")
 def _new_equations(precision, q, c):
     return _Equations(
         np.empty_like(precision),
@@ -186,7 +187,7 @@ def _new_equations(precision, q, c):
     )
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**ONCE, error_model="numpy")
 def _write_priors(precision, ridge, constraints, delta, beta, product, equations):
     """Write what does not come from the rows: Q, P, their gradients, and the constraints."""
     q = beta.size
@@ -204,7 +205,7 @@ def _write_priors(precision, ridge, constraints, delta, beta, product, equations
             equations.work[i, q + 1 + j] = constraints[i, j]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**ONCE, error_model="numpy")
 def _add_rows(columns, slots, score, weight, scale, equations):
     """Add the rows: to H, to Z'WB and the latent gradient, to B'WB and its gradient."""
     hessian, work = equations.hessian, equations.work
@@ -231,7 +232,7 @@ def _add_rows(columns, slots, score, weight, scale, equations):
                     hessian[b, b - a] += w
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**ONCE, error_model="numpy")
 def _solve(equations):
     """Solve for the steps of the coefficients and of the latent variables.
 
@@ -277,7 +278,7 @@ def _solve(equations):
     return step, move, half_log, decrement
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**ONCE, error_model="numpy")
 def _eliminate(cross, inner, dense, schur, right):
     """Take the latent variables out: write S, and change the right side of the coefficients."""
     q, c = right.size, inner.shape[0]
@@ -297,7 +298,7 @@ def _eliminate(cross, inner, dense, schur, right):
                 schur[e, i] += cross[e, q + 1 + j] * pulled[j]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(**ONCE, error_model="numpy")
 def _cross_products(work):
     """All inner products of the columns, both triangles."""
     k = work.shape[1]
