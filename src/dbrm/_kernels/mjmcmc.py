@@ -25,6 +25,9 @@ Kernels, mixed with probabilities that do not depend on the state:
 Every model looked at on the way is kept in the store. Random numbers are drawn only as
 ``rng.random()`` and only compared, or scaled and truncated, so that a test can hand in
 a generator that enumerates all outcomes.
+
+Moves and walk are one module because they are needed uncompiled together: for such tests and
+for likelihoods written in Python, `dbrm._kernels.plain` copies them module by module.
 """
 
 from collections import namedtuple
