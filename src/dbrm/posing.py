@@ -44,6 +44,7 @@ from dbrm.evolution.units import Units
 from dbrm.features import (
     Feature,
     Transform,
+    TwoValued,
     covariate,
     evaluate,
     fit_knots,
@@ -194,6 +195,7 @@ def pose(
             max_projection=chosen.max_projection,
             excluded=frozenset(feature.key for feature in excluded),
             units=None if chosen.units is None else Units.parse(chosen.units, table.names),
+            two_valued=_two_valued(table, rows),
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=_build("filtration", Filtration, chosen.filtration),
@@ -208,6 +210,14 @@ def pose(
         tall=tall,
         subsampled=chosen.subsample is not None,
     )
+
+
+def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:
+    """The covariates of two values; of tall data only zeros and ones are sure."""
+    if rows is None:
+        return TwoValued.of(table.names, table.values)
+    binary = zip(table.names, rows.binary, strict=True)
+    return TwoValued([name for name, is_so in binary if is_so])
 
 
 def bind_effects(chosen: Settings, table: Table) -> tuple[BoundEffect, ...]:

@@ -61,8 +61,12 @@ def exponent_of(transform: Transform) -> float:
 
 
 def invertible_functions(transforms: Sequence[Transform]) -> list[Function]:
-    """Powers, also one of another, the exponential and the logarithm, each function once."""
+    """Powers, also one of another, the exponential and the logarithm, each function once.
+
+    Of plain arguments: laws keep the units that they are given.
+    """
     found: list[Function] = []
+    transforms = [g for g in transforms if g.base is None]
     powers = [(g, r) for g in transforms if np.isfinite(r := exponent_of(g))]
     singles = [((g,), r) for g, r in powers]
     pairs = [((g, h), r * s) for g, r in powers for h, s in powers if g is not h]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dbrm._typing import Mask, Matrix
 from dbrm.data import Table
-from dbrm.features import Feature, Transform, covariate, modify, multiply
+from dbrm.features import Feature, Transform, covariate, modify, multiply, standardize
 
 __all__ = ["Index", "Level", "Maker", "build_levels", "level_sizes"]
 
@@ -33,13 +33,15 @@ class Level:
     ``made[:, 0]`` is the transform's number, or -1 for a product, -2 for a covariate;
     ``made[:, 1:]`` are the positions of what it was made from. Positions count over all
     levels. An atom is a feature that is not a product; a product is generated once, by
-    multiplying with its largest atom last. Powers of 0/1 columns are left out.
+    multiplying with its largest atom last. Squares of 0/1 and of plus-minus-c columns and
+    functions of two-valued ones say nothing new and are left out.
     """
 
     columns: Matrix
     made: Index
     largest_atom: Index
-    binary: Mask
+    two_valued: Mask
+    no_square: Mask
 
     @property
     def size(self) -> int:
@@ -79,29 +81,37 @@ def build_levels(
     columns = np.column_stack([table.column(name)[rows] for name in names])
     atoms = np.arange(len(names), dtype=np.int64)
     made = np.column_stack([np.full(len(names), _COVARIATE), atoms, atoms])
-    levels = [Level(columns, made, atoms, _is_binary(columns))]
+    levels = [Level(columns, made, atoms, *_two_valued(columns))]
     with np.errstate(all="ignore"):
         for complexity in range(2, most + 1):
             levels.append(_next_level(transforms, levels, complexity))
     return levels
 
 
-def _is_binary(columns: Matrix) -> Mask:
-    found: Mask = np.zeros(columns.shape[1], dtype=np.bool_)
+def _two_valued(columns: Matrix) -> tuple[Mask, Mask]:
+    """Which columns have two values at most, and whose square is the column or constant."""
+    two: Mask = np.zeros(columns.shape[1], dtype=np.bool_)
+    no_square = two.copy()
     for start in range(0, columns.shape[1], _AT_ONCE):
         part = columns[:, start : start + _AT_ONCE]
-        found[start : start + _AT_ONCE] = np.all((part == 0.0) | (part == 1.0), axis=0)
-    return found
+        low, high = part.min(axis=0), part.max(axis=0)
+        here = np.all((part == low) | (part == high), axis=0)
+        zero_one = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
+        two[start : start + _AT_ONCE] = here
+        no_square[start : start + _AT_ONCE] = here & (zero_one | (low == -high))
+    return two, no_square
 
 
 def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity: int) -> Level:
     """Modifications of the level below, and products of an atom with a smaller feature."""
     below = levels[complexity - 2]
     starts = np.cumsum([0, *(level.size for level in levels)])
-    children = starts[complexity - 2] + np.arange(below.size)
+    inner = [
+        np.arange(below.size) if g.affine else np.flatnonzero(~below.two_valued) for g in transforms
+    ]
     made = [
-        np.column_stack([np.full(children.size, number), children, children])
-        for number in range(len(transforms))
+        np.column_stack([np.full(chosen.size, number), *2 * [starts[complexity - 2] + chosen]])
+        for number, chosen in enumerate(inner)
     ]
     n_atoms = sum(block.shape[0] for block in made)
     largest = [starts[-1] + np.arange(n_atoms)]
@@ -111,8 +121,8 @@ def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity
         is_atom = np.flatnonzero(first.made[:, 0] != _PRODUCT)
         atom = starts[of_atom - 1] + is_atom
         fits = atom[:, None] >= second.largest_atom[None, :]
-        # A 0/1 column times itself is itself.
-        fits &= (atom[:, None] != second.largest_atom[None, :]) | ~first.binary[is_atom][:, None]
+        same = atom[:, None] == second.largest_atom[None, :]
+        fits &= ~same | ~first.no_square[is_atom][:, None]
         left, right = np.nonzero(fits)
         pairs.append((first.columns, is_atom[left], second.columns, right))
         positions = starts[complexity - of_atom - 1] + right
@@ -120,21 +130,24 @@ def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity
         largest.append(atom[left])
     # One matrix, filled bit by bit: no second copy of what may be most of the memory in use.
     columns = np.empty((len(below.columns), sum(block.shape[0] for block in made)))
-    for number, transform in enumerate(transforms):
+    place = 0
+    standard = standardize(below.columns) if any(g.base for g in transforms) else below.columns
+    for transform, chosen in zip(transforms, inner, strict=True):
+        arguments = below.columns if transform.base is None else standard
+        arguments = arguments if chosen.size == below.size else arguments[:, chosen]
         # One knot per column; broadcasting does the rest.
         knots: Any = None
         if transform.quantile is not None:
-            knots = np.nanquantile(below.columns, transform.quantile, axis=0)
-        place = number * below.size
-        columns[:, place : place + below.size] = transform(below.columns, knots)
-    place = n_atoms
+            knots = np.nanquantile(arguments, transform.quantile, axis=0)
+        columns[:, place : place + chosen.size] = transform(arguments, knots)
+        place += chosen.size
     for one, left, other, right in pairs:
         for start in range(0, left.size, _AT_ONCE):
             chosen, partner = left[start : start + _AT_ONCE], right[start : start + _AT_ONCE]
             into = columns[:, place : place + chosen.size]
             np.multiply(one[:, chosen], other[:, partner], out=into)
             place += chosen.size
-    return Level(columns, np.concatenate(made), np.concatenate(largest), _is_binary(columns))
+    return Level(columns, np.concatenate(made), np.concatenate(largest), *_two_valued(columns))
 
 
 class Maker:

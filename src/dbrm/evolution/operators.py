@@ -137,23 +137,16 @@ def _part(rng: np.random.Generator, parents: Parents, grammar: Grammar) -> Featu
 
 @lru_cache(maxsize=64)
 def _straight(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
-    return tuple(transform for transform in transforms if _is_affine(transform))
+    return tuple(transform for transform in transforms if transform.affine)
 
 
 @lru_cache(maxsize=64)
 def _bent(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
-    """Those that are no straight lines: of a weighted sum, ``not`` makes another one."""
-    return tuple(transform for transform in transforms if not _is_affine(transform))
+    """Those of which projections are made, each function once.
 
-
-def _is_affine(transform: Transform) -> bool:
-    if transform.quantile is not None:
-        return False
-    x = np.array([-2.5, -1.0, 0.0, 0.5, 1.0, 3.0])
-    with np.errstate(all="ignore"):
-        y = transform(x)
-        line = y[2] + (y[4] - y[2]) * x
-    return bool(np.all(np.isfinite(y)) and np.allclose(y, line, rtol=1e-12, atol=1e-12))
+    No straight lines: of a weighted sum, ``not`` makes another one.
+    """
+    return tuple(g for g in transforms if not g.affine and g.base not in transforms)
 
 
 def _project(

@@ -18,7 +18,7 @@ from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.units import Units
-from dbrm.features import Feature, Transform, covariate, drop_binary_powers, evaluate
+from dbrm.features import Feature, Transform, TwoValued, covariate, evaluate
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 
@@ -71,6 +71,8 @@ class Grammar:
         Keys of features that must not be used as such; they may still be parts of others.
     units
         Dimensions of the covariates; without them everything goes with everything.
+    two_valued
+        The covariates of two values, of which functions are only other labels.
     """
 
     transforms: tuple[Transform, ...]
@@ -80,16 +82,21 @@ class Grammar:
     max_projection: int = 4
     excluded: frozenset[int] = frozenset()
     units: Units | None = None
+    two_valued: TwoValued = field(default_factory=TwoValued)
     adaptive: bool = False
     projection: AbstractStrategy = field(default_factory=OptimizeThenTransform)
 
     def admits(self, feature: Feature) -> bool:
-        """Whether a feature keeps to the limits, is not excluded and makes dimensional sense."""
+        """Whether a feature keeps to the limits, is not excluded and makes sense.
+
+        Dimensional sense, and a sense of its own: a function of a two-valued column has none.
+        """
         return (
             feature.complexity <= self.max_complexity
             and feature.depth <= self.max_depth
             and feature.key not in self.excluded
             and (self.units is None or self.units.allow(feature))
+            and not self.two_valued.relabels(feature)
         )
 
 
@@ -261,13 +268,8 @@ class Problem:
         return evaluate(self.always, self.table)[0]
 
     def simplify(self, feature: Feature) -> Feature:
-        """Write powers of 0/1 columns as what they are."""
-        return drop_binary_powers(feature, self._binary)
-
-    @cached_property
-    def _binary(self) -> list[str]:
-        binary = self.table.binary if self.tall is None else self.tall.rows.binary
-        return [name for name, is_so in zip(self.table.names, binary, strict=True) if is_so]
+        """Write powers of two-valued columns, and factors that cancel, as what they are."""
+        return self.grammar.two_valued.simplify(feature)
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""

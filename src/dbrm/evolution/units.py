@@ -15,7 +15,16 @@ from typing import Any, final
 import numpy as np
 
 from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.features import Covariate, Feature, Modification, Product, Projection, Transform, fold
+from dbrm.features import (
+    Covariate,
+    Feature,
+    Modification,
+    Product,
+    Projection,
+    Standardized,
+    Transform,
+    fold,
+)
 
 __all__ = ["Dimension", "Units", "degree_of_homogeneity"]
 
@@ -81,6 +90,8 @@ class Units:
                     for base, power in child:
                         total[base] = total.get(base, Fraction(0)) + power
                 return _tidy(total)
+            case Standardized():
+                return _PURE
             case Modification():
                 return _through(node.transform, children[0])
             case Projection():

@@ -6,14 +6,13 @@ models, likelihoods or the search.
 """
 
 from dbrm.features.base import Feature
-from dbrm.features.binary import drop_binary_powers
 from dbrm.features.building import covariate, modify, multiply, project, shortened
 from dbrm.features.evaluation import ColumnCache, column_status, evaluate
 from dbrm.features.families import hinge, hinge_down, power, step, step_down
 from dbrm.features.interval import REALS, Interval
-from dbrm.features.knots import fit_knots
+from dbrm.features.knots import fit_knots, moments, standardize
 from dbrm.features.library import TRANSFORMS
-from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
 from dbrm.features.parsing import parse_feature
 from dbrm.features.rendering import NUMPY, PYTHON, SQL, Dialect, apply_expression, render
 from dbrm.features.sets import (
@@ -24,6 +23,7 @@ from dbrm.features.sets import (
 )
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold, walk
+from dbrm.features.two_valued import TwoValued
 from dbrm.features.writing import write_features
 
 __all__ = [
@@ -41,11 +41,12 @@ __all__ = [
     "Modification",
     "Product",
     "Projection",
+    "Standardized",
     "Transform",
+    "TwoValued",
     "apply_expression",
     "column_status",
     "covariate",
-    "drop_binary_powers",
     "evaluate",
     "fit_knots",
     "fold",
@@ -53,6 +54,7 @@ __all__ = [
     "hinge",
     "hinge_down",
     "modify",
+    "moments",
     "multiply",
     "parse_feature",
     "power",
@@ -60,6 +62,7 @@ __all__ = [
     "render",
     "resolve_transforms",
     "shortened",
+    "standardize",
     "step",
     "step_down",
     "transform_names",

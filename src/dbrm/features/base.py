@@ -26,11 +26,11 @@ class Feature(ABC):
     ----------
     key
         128-bit identity: BLAKE2b of `canonical`, the same in every process. Weights
-        of projections and knots at quantiles are not part of it, as in the paper:
+        of projections and other numbers learnt are not part of it, as in the paper:
         features "are characterized by the model topology" (Sec. 2.1). ``==`` and
         ``hash`` follow the key.
     canonical
-        The topology as text; ``?`` stands for a weight.
+        The topology as text; ``?`` stands for a number that was learnt.
     text
         The exact text, also ``str(feature)``: weights and knots are written out, and
         `dbrm.parse_feature` reads it back to the same object.
@@ -46,7 +46,8 @@ class Feature(ABC):
     transform
         The function applied last; None for covariates and products.
     fitted
-        Whether every knot at a training quantile has its value.
+        Whether every number learnt from training rows has its value: knots at quantiles, and
+        the centre and scale of a standardised argument.
     """
 
     __slots__ = (
@@ -202,7 +203,7 @@ def finish(
     depth: int,
     names: frozenset[str],
     transform: Transform | None = None,
-    knot: float | None = None,
+    fitted: bool = True,
 ) -> Node:
     """Fill in what is common, and return the node or its living twin."""
     fill = object.__setattr__
@@ -214,7 +215,6 @@ def finish(
     fill(node, "complexity", width + 1)
     fill(node, "depth", depth)
     fill(node, "_names", names)
-    fitted = transform is None or transform.quantile is None or knot is not None
     fill(node, "fitted", fitted and all(map(_fitted, children)))
     digest = blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     fill(node, "key", int.from_bytes(digest, "big"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dbrm.errors import InvalidSettingError
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
 from dbrm.features.transforms import Transform
 
 __all__ = ["covariate", "modify", "multiply", "project", "shortened"]
@@ -18,6 +18,8 @@ def covariate(name: str) -> Covariate:
 def modify(transform: Transform, child: Feature, knot: float | None = None) -> Feature:
     """Return g(F); for an idempotent g applied to a g(...), that itself.
 
+    A transform of the standardised argument, ``sin[z]``, gives ``sin((F - c)/s)``.
+
     Parameters
     ----------
     transform
@@ -27,6 +29,8 @@ def modify(transform: Transform, child: Feature, knot: float | None = None) -> F
     knot
         The value of a knot at a training quantile, once known.
     """
+    if transform.base is not None:
+        return Modification(transform.base, Standardized(child))
     return Modification(transform, child, knot)
 
 
@@ -49,10 +53,16 @@ def project(
 ) -> Projection:
     """Return g(bias + weights . children); see `Projection`.
 
-    The result's ``children`` are sorted and its ``weights`` follow them.
+    Of a transform of the standardised argument, ``sin[z]``, the plain one: a sum has weights
+    of its own. The result's ``children`` are sorted and its ``weights`` follow them.
     """
     return Projection(
-        transform, children, weights, bias, fixed_identity=weights_in_identity, knot=knot
+        transform.base or transform,
+        children,
+        weights,
+        bias,
+        fixed_identity=weights_in_identity,
+        knot=knot,
     )
 
 
@@ -64,7 +74,10 @@ def shortened(feature: Feature) -> list[Feature]:
     found: list[Feature] = []
     if isinstance(feature, Modification):
         (child,) = feature.children
-        found = [child, *(modify(feature.transform, shorter) for shorter in shortened(child))]
+        transform = feature.transform
+        if isinstance(child, Standardized):
+            (child,), transform = child.children, transform.standardized()
+        found = [child, *(modify(transform, shorter) for shorter in shortened(child))]
     elif isinstance(feature, Product):
         for i, factor in enumerate(feature.children):
             others = (*feature.children[:i], *feature.children[i + 1 :])

@@ -104,8 +104,9 @@ def collect(feature: Feature, reader: Reader, columns: ColumnCache) -> Column:
         return known
     if not feature.fitted:
         msg = (
-            f"The feature {feature.text} has a knot at a training quantile whose value is not "
-            "known yet. Call fit_knots(feature, table) with the training table first."
+            f"The feature {feature.text} has numbers that are learnt from training rows (knots at "
+            "quantiles, centre and scale) and not known yet. Call fit_knots(feature, table) with "
+            "the training table first."
         )
         raise InvalidSettingError(msg)
     stack = [feature]

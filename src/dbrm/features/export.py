@@ -7,7 +7,7 @@ from typing import Any
 
 from dbrm.features._sympy import sympy as sp
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold
 
@@ -45,6 +45,11 @@ def to_sympy(feature: Feature, symbols: Mapping[str, Any] | None = None) -> Any:
                 terms = [sp.Float(w) * c for w, c in zip(node.weights, children, strict=True)]
                 bias = [] if node.bias is None else [sp.Float(node.bias)]
                 return _sympy_applied(node.transform, sp.Add(*bias, *terms), node.knot)
+            case Standardized():
+                # Numbers that are not known yet stay symbols.
+                centre = sp.Symbol("c") if node.centre is None else sp.Float(node.centre)
+                scale = sp.Symbol("s") if node.scale is None else sp.Float(node.scale)
+                return (children[0] - centre) / scale
             case Modification():
                 return _sympy_applied(node.transform, children[0], node.knot)
         raise AssertionError(node)
@@ -75,6 +80,8 @@ def to_latex(feature: Feature, *, digits: int = 4) -> str:
             case Projection():
                 inside = _latex_sum(node, children, digits)
                 return _latex_applied(node.transform, inside, node.knot, digits)
+            case Standardized():
+                return _latex_standardized(node, children[0], digits)
             case Modification():
                 return _latex_applied(node.transform, children[0], node.knot, digits)
         raise AssertionError(node)
@@ -112,6 +119,15 @@ def _latex_sum(node: Projection, children: Sequence[str], digits: int) -> str:
         number = _latex_number(abs(weight) if parts else weight, digits)
         parts.append(rf"{sign}{number} \, {child}")
     return "".join(parts)
+
+
+def _latex_standardized(node: Standardized, child: str, digits: int) -> str:
+    centre, scale = node.centre, node.scale
+    if centre is None or scale is None:
+        return rf"\frac{{{child} - c}}{{s}}"
+    sign = "-" if centre >= 0.0 else "+"
+    shift = _latex_number(abs(centre), digits)
+    return rf"\frac{{{child} {sign} {shift}}}{{{_latex_number(scale, digits)}}}"
 
 
 def _latex_applied(transform: Transform, inside: str, knot: float | None, digits: int) -> str:

@@ -1,26 +1,33 @@
-"""Knots at training quantiles: ``step[q0.5](x)`` becomes ``step[q0.5=1.234](x)``."""
+"""Numbers learnt from the training rows: knots at quantiles, centre and scale of arguments.
+
+``step[q0.5](x)`` becomes ``step[q0.5=1.234](x)``, ``sin[z](x)`` becomes ``sin((x - 3.1)/2.4)``.
+"""
 
 from collections.abc import Sequence
+from math import floor, log10
 
 import numpy as np
 
-from dbrm._typing import Column, TableLike
+from dbrm._typing import Column, Matrix, TableLike
 from dbrm.features.base import Feature
 from dbrm.features.evaluation import ColumnCache, collect
-from dbrm.features.nodes import Modification, Projection
+from dbrm.features.nodes import Modification, Projection, Standardized
 from dbrm.features.tables import Reader
 from dbrm.features.traversal import fold
 
-__all__ = ["fit_knots"]
+__all__ = ["fit_knots", "moments", "standardize"]
+
+# Significant digits of the scale of a standardised argument.
+_DIGITS = 4
 
 
 def fit_knots(feature: Feature, table: TableLike, cache: ColumnCache | None = None) -> Feature:
-    """Give every knot at a training quantile its value.
+    """Give every number that is learnt from training rows its value.
 
     Parameters
     ----------
     feature
-        Any feature; one whose knots are all known, or that has none, is returned as
+        Any feature; one whose numbers are all known, or that has none, is returned as
         it is.
     table
         The training table.
@@ -29,10 +36,11 @@ def fit_knots(feature: Feature, table: TableLike, cache: ColumnCache | None = No
 
     Returns
     -------
-        A feature of the same key that stores its knots: linearly interpolated
-        quantiles of the finite values of the column that the transform receives.
-        Features are shared within a process, also between data sets; that is why
-        the knots are put into a new one.
+        A feature of the same key that stores its knots, linearly interpolated quantiles of
+        the finite values of the column that the transform receives, and the mean and
+        standard deviation of what is standardised, rounded to a few digits of the latter.
+        Features are shared within a process, also between data sets; that is why the
+        numbers are put into a new one.
     """
     if feature.fitted:
         return feature
@@ -40,10 +48,12 @@ def fit_knots(feature: Feature, table: TableLike, cache: ColumnCache | None = No
 
     def fit(node: Feature, children: Sequence[Feature]) -> Feature:
         node = node if node.fitted else node.rebuilt(children)
-        if node.fitted or not isinstance(node, Modification | Projection):
+        if node.fitted or not isinstance(node, Modification | Projection | Standardized):
             return node
         for child in node.children:
             collect(child, reader, columns)
+        if isinstance(node, Standardized):
+            return Standardized(node.children[0], *_readable(columns[node.children[0].text]))
         return node.with_knot(_quantile(node.argument(columns), node.transform.quantile))
 
     with np.errstate(all="ignore"):
@@ -54,3 +64,31 @@ def _quantile(column: Column, probability: float | None) -> float:
     finite = column[np.isfinite(column)]
     # Without a finite value any knot will do: the column's status rules the feature out.
     return float(np.quantile(finite, probability or 0.0)) if finite.size else 0.0
+
+
+def standardize(columns: Matrix) -> Matrix:
+    """Return what transforms of the standardised argument receive, column by column."""
+    centre, scale = np.array([_readable(column) for column in columns.T]).reshape(-1, 2).T
+    return np.asarray((columns - centre) / scale)
+
+
+def _readable(column: Column) -> tuple[float, float]:
+    """Mean and standard deviation to so many digits that the formula can be copied by hand.
+
+    The digits are those of the standard deviation, so that they move with the units.
+    """
+    centre, scale = moments(column)
+    places = _DIGITS - 1 - floor(log10(scale))
+    return round(centre, places), round(scale, places)
+
+
+def moments(column: Column) -> tuple[float, float]:
+    """Mean and standard deviation; zero and one where they are of no use."""
+    with np.errstate(all="ignore"):
+        largest = float(np.max(np.abs(column)))
+        if not 0.0 < largest < np.inf:
+            return 0.0, 1.0
+        relative = column / largest
+        location, scale = float(np.mean(relative)) * largest, float(np.std(relative)) * largest
+    usable = np.isfinite(location) and 1e-300 < scale < np.inf
+    return (location, scale) if usable else (0.0, 1.0)

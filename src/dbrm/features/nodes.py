@@ -1,4 +1,4 @@
-"""The four kinds of feature: covariate, modification, product, projection.
+"""The kinds of feature: covariate, modification, product, projection; and what is standardised.
 
 Construction canonicalises and shares: equal content is the
 same object. These are not dataclasses because ``__new__`` must be able to return
@@ -6,7 +6,7 @@ an object that exists already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Self, final
 
 from dbrm._typing import Column
@@ -22,7 +22,7 @@ from dbrm.features.canonical import (
 from dbrm.features.naming import is_text, quote
 from dbrm.features.transforms import Transform
 
-__all__ = ["Covariate", "Modification", "Product", "Projection"]
+__all__ = ["Covariate", "Modification", "Product", "Projection", "Standardized"]
 
 _set = object.__setattr__
 
@@ -101,7 +101,7 @@ class Modification(Feature):
             depth=child.depth + 1,
             names=child._names,
             transform=transform,
-            knot=knot,
+            fitted=transform.quantile is None or knot is not None,
         )
 
     def argument(self, columns: Mapping[str, Column]) -> Column:
@@ -263,7 +263,7 @@ class Projection(Feature):
             depth=1 + max([child.depth for child in features]),
             names=frozenset().union(*[child._names for child in features]),
             transform=transform,
-            knot=knot,
+            fitted=transform.quantile is None or knot is not None,
         )
 
     def argument(self, columns: Mapping[str, Column]) -> Column:
@@ -298,6 +298,66 @@ class Projection(Feature):
         )
 
 
+@final
+class Standardized(Feature):
+    r"""A feature in units of its own spread, :math:`(F - c)/s`, as the argument of a transform.
+
+    It spans the same models as :math:`F` and counts nothing: neither width nor depth. Inside
+    a transform it makes :math:`g` independent of the units of :math:`F`:
+    ``sin((a - 3.1)/2.4)``. The two numbers are learnt, and take no part in the identity.
+
+    Parameters
+    ----------
+    child
+        The feature :math:`F`.
+    centre, scale
+        Mean :math:`c` and standard deviation :math:`s > 0` of the training column, once known:
+        see `fit_knots`.
+    """
+
+    __slots__ = ("centre", "scale")
+
+    centre: float | None
+    scale: float | None
+
+    def __new__(
+        cls, child: Feature, centre: float | None = None, scale: float | None = None
+    ) -> Self:
+        """Return the one node of this content."""
+        numbers = "- ?)/?"
+        if centre is not None or scale is not None:
+            centre, scale = _checked_moments(centre, scale)
+            sign, size = ("-", centre) if centre >= 0.0 else ("+", -centre)
+            numbers = f"{sign} {size!r})/{scale!r}"
+        text = f"({child.text} {numbers}"
+        known = recall(cls, text, (child,))
+        if known is not None:
+            return known
+        node = object.__new__(cls)
+        _set(node, "centre", centre)
+        _set(node, "scale", scale)
+        return finish(
+            node,
+            text=text,
+            canonical=f"({child.canonical} - ?)/?",
+            children=(child,),
+            width=child.width,
+            depth=child.depth,
+            names=child._names,
+            fitted=scale is not None,
+        )
+
+    def compute(self, columns: Mapping[str, Column]) -> Column:
+        """Subtract the centre and divide by the scale."""
+        assert self.centre is not None
+        assert self.scale is not None
+        return (columns[self.children[0].text] - self.centre) / self.scale
+
+    def rebuilt(self, children: Sequence[Feature]) -> "Standardized":
+        """Give the same numbers to another child."""
+        return Standardized(children[0], self.centre, self.scale)
+
+
 def _dissolved(factors: Iterable[Feature]) -> list[Feature]:
     flat: list[Feature] = []
     for factor in factors:
@@ -320,6 +380,16 @@ def _head(transform: Transform, knot: float | None) -> tuple[str, float | None]:
         raise InvalidSettingError(msg)
     knot = float(knot) + 0.0
     return f"{transform.name[:-1]}={knot!r}]", knot
+
+
+def _checked_moments(centre: float | None, scale: float | None) -> tuple[float, float]:
+    if centre is None or scale is None or not (isfinite(centre) and 0.0 < scale < inf):
+        msg = (
+            "A standardised feature needs a finite centre and a positive scale, or neither; "
+            f"got centre={centre!r}, scale={scale!r}."
+        )
+        raise InvalidSettingError(msg)
+    return float(centre) + 0.0, float(scale)
 
 
 def _checked_bias(bias: float | None) -> float | None:

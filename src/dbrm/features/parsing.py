@@ -5,7 +5,7 @@ The grammar, in which white space is free::
     sum    = [sign] term { sign term }        sign  = "+" | "-"
     term   = factor { "*" factor }
     factor = atom [ ("^" | "**") exponent ]
-    atom   = number | name | "`" any name "`" | "(" sum ")" | "|" sum "|"
+    atom   = number | name | "`" any name "`" | "(" sum ")" [ "/" number ] | "|" sum "|"
            | transform "(" sum ")" | transform "{" sum "}"
 
 * A name followed by ``(``, ``{`` or ``[`` is a transform, any other a covariate;
@@ -13,6 +13,9 @@ The grammar, in which white space is free::
 * The sum in a transform's parentheses makes a modification if it is one feature,
   ``tanh(x*y)``, otherwise a projection: ``tanh(1.0*x)``, ``tanh(0.3 + x - 2*y)``.
   Braces in place of parentheses say that the weights belong to the identity.
+* ``(F - 3.1)/2.4``, one feature and two numbers, is what a transform of the standardised
+  argument receives: ``sin((x - 3.1)/2.4)`` is no projection and costs as much as ``sin(x)``;
+  ``sin[z](x)`` leaves the numbers to the training rows.
 * ``F^3`` is ``F*F*F``; other exponents are powers, ``F^(1/3)`` or ``|F|^(1/3)`` is
   ``troot(F)``. A power of a sum is a projection: ``(x + y)^2`` is
   ``square(1.0*x + 1.0*y)``.
@@ -28,7 +31,7 @@ from dbrm.features.base import Feature
 from dbrm.features.building import modify, multiply, project
 from dbrm.features.families import FAMILIES, power
 from dbrm.features.naming import raise_unknown, unquote
-from dbrm.features.nodes import Covariate
+from dbrm.features.nodes import Covariate, Standardized
 from dbrm.features.sets import find_builtin, resolve_transforms, transform_names
 from dbrm.features.tokens import MAX_LENGTH, Token, complain, tokenize
 from dbrm.features.transforms import Transform
@@ -150,6 +153,8 @@ class _Parser:
             value = self.affine()
             if not self.take(_CLOSING[token.kind]):
                 self.expected(f"an operator or {_CLOSING[token.kind]!r}")
+            if token.kind == "(" and self.take("/"):
+                value = self.divided(value)
         elif not self.take("name", "quoted"):
             self.expected("a feature or a number")
         elif token.kind == "name" and self.ahead.kind in ("(", "{", "parameter"):
@@ -230,6 +235,17 @@ class _Parser:
             )
         except InvalidSettingError as error:
             complain(self.text, token.position, str(error)[:200].rstrip("."))
+
+    def divided(self, value: Affine) -> Affine:
+        """Divide by a number: one feature less a number is standardised."""
+        place = self.ahead
+        divisor = self.finite(self.number(), place)
+        if divisor == 0.0:
+            complain(self.text, place.position, "A division by zero is not a feature")
+        plain = len(value.terms) == 1 and value.terms[0][0] is None
+        if value.bias is None or not plain:
+            return value.scaled(1.0 / divisor)
+        return Affine.feature(Standardized(value.terms[0][1], -value.bias, divisor))
 
     def powered(self, base: Affine, token: Token) -> Affine:
         """Raise to a power: a repeated product, or the transform of that name."""

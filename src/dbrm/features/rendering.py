@@ -14,7 +14,7 @@ from typing import ClassVar, final
 
 from dbrm.errors import ExportError
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold
 
@@ -171,6 +171,8 @@ def render(feature: Feature, dialect: Dialect, columns: Mapping[str, str]) -> st
                 terms = [f"{dialect.number(weight)} * {child}" for weight, child in pairs]
                 bias = [] if node.bias is None else [dialect.number(node.bias)]
                 return _applied(node.transform, dialect, f"({' + '.join(bias + terms)})", node.knot)
+            case Standardized(centre=float() as centre, scale=float() as scale):
+                return f"(({children[0]} - {dialect.number(centre)}) / {dialect.number(scale)})"
             case Modification():
                 return _applied(node.transform, dialect, children[0], node.knot)
         raise AssertionError(node)

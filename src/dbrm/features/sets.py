@@ -28,7 +28,10 @@ TRANSFORM_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "paper-g2": _PAPER_G2,
         "paper-g1-code": ("sigmoid", "sin_degrees", "cos_degrees", "tanh", "atan", "troot"),
         "paper-g2-code": tuple("sin_degrees" if g == "sin" else g for g in _PAPER_G2),
-        "smooth": ("sigmoid", "tanh", "atan", "gauss", "sin", "cos", "erf", "arcsinh"),
+        # Of the standardised argument: what is found must not depend on units.
+        "smooth": tuple(
+            f"{g}[z]" for g in ("sigmoid", "tanh", "atan", "gauss", "sin", "cos", "erf", "arcsinh")
+        ),
         "powers": ("troot", "sqrt_abs", "square", "pow2_3", "cube", "pow3_5"),
         # Royston and Altman: -2, -1, -1/2, 0 (the logarithm), 1/2, 2, 3; 1 is the covariate.
         "fractional-polynomials": (
@@ -49,7 +52,7 @@ TRANSFORM_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def find_builtin(name: str) -> Transform | None:
-    """Return the built-in transform of this name, or None.
+    """Return the built-in transform of this name, or None; ``sin[z]`` is `Transform.standardized`.
 
     Raises
     ------
@@ -58,6 +61,9 @@ def find_builtin(name: str) -> Transform | None:
     """
     if name in TRANSFORMS:
         return TRANSFORMS[name]
+    if name.endswith("[z]"):
+        base = find_builtin(name[: -len("[z]")])
+        return None if base is None else base.standardized()
     family, bracket, parameter = name.partition("[")
     if bracket and parameter.endswith("]") and family in FAMILIES:
         return FAMILIES[family](parameter[:-1])

@@ -5,8 +5,9 @@ A transform sees columns of numbers, never tables or features.
 
 import re
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import Any, Literal, final
 
 import numpy as np
@@ -18,6 +19,9 @@ from dbrm.features.interval import REALS, Interval
 __all__ = ["Transform"]
 
 _NAME = re.compile(r"[^\W\d]\w*(\[[^\[\]`=\s]+\])?")
+# Arguments at which a transform is tried.
+_NEAR = np.linspace(0.013, 10.0, 400)
+_FAR = 1.37 * np.logspace(-15.0, 15.0, 61)
 # The cube root of the machine epsilon balances truncation against rounding.
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
@@ -62,6 +66,17 @@ class Transform:
         For a knot fixed beforehand: its value, for information.
     kinks
         Points without a derivative (jumps, corners, poles), for information.
+    base
+        For a transform of the standardised argument, ``sin[z]``: the one that it applies to
+        :math:`(x - c)/s`, with :math:`c` and :math:`s` the mean and standard deviation in
+        training; see `standardized`.
+
+    Attributes
+    ----------
+    affine
+        Whether :math:`g` is a straight line; found by trying.
+    extent
+        Largest minus smallest value, infinite if :math:`g` is unbounded; found by trying.
 
     Notes
     -----
@@ -81,6 +96,9 @@ class Transform:
     quantile: float | None = None
     knot: float | None = None
     kinks: tuple[float, ...] = ()
+    base: "Transform | None" = None
+    affine: bool = field(init=False, repr=False)
+    extent: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
@@ -105,6 +123,8 @@ class Transform:
         if given is None:
             object.__setattr__(self, "derivative", partial(_central_difference, self.function))
         _check(self)
+        object.__setattr__(self, "affine", _is_affine(self))
+        object.__setattr__(self, "extent", _extent(self))
 
     def __call__(self, values: FloatArray, knot: float | None = None) -> Column:
         """Apply the transform without ever warning; what is undefined is NaN or infinite."""
@@ -118,6 +138,17 @@ class Transform:
         if self.domain is not REALS:
             result = np.where(self.domain.contains(column), result, np.nan)
         return result
+
+    def standardized(self) -> "Transform":
+        """Return the same function of the standardised argument, ``sin[z]`` for ``sin``.
+
+        Its features do not depend on the units of what is inside: they are written
+        ``sin((x - 3.1)/2.4)`` and cost as much as ``sin(x)``.
+        """
+        if self.name.endswith("]"):
+            msg = f"{self.name} has a parameter of its own and takes its argument as it is."
+            raise InvalidSettingError(msg)
+        return replace(self, name=f"{self.name}[z]", base=self, idempotent=False)
 
     def __eq__(self, other: object) -> bool:
         return self.name == other.name if isinstance(other, Transform) else NotImplemented
@@ -134,6 +165,8 @@ class Transform:
 
         if find_builtin(self.name) is self:
             return find_builtin, (self.name,)
+        if self.base is not None:
+            return Transform.standardized, (self.base,)
         options = (self.expression, self.latex, self.parity, self.domain, self.idempotent)
         rest = (self.quantile, self.knot, self.kinks)
         derivative = None if _is_numerical(self.derivative) else self.derivative
@@ -203,6 +236,31 @@ def _probe(
     if not np.array_equal(given, x):
         _refuse(name, "must not change its argument in place", role)
     return values
+
+
+def _is_affine(transform: Transform) -> bool:
+    if transform.quantile is not None:
+        return False
+    x = np.array([-2.5, -1.0, 0.0, 0.5, 1.0, 3.0])
+    y = transform(x)
+    with np.errstate(all="ignore"):
+        line = y[2] + (y[4] - y[2]) * x
+    return bool(np.all(np.isfinite(y)) and np.allclose(y, line, rtol=1e-12, atol=1e-12))
+
+
+def _extent(transform: Transform) -> float:
+    """Compare values at ordinary arguments with those at enormous and at tiny ones."""
+    near = np.concatenate([-_NEAR[::-1], [0.0], _NEAR])
+    far = np.concatenate([-_FAR, _FAR])
+    knot = None if transform.quantile is None else 0.3
+    values, extreme = (transform(x[transform.domain.contains(x)], knot) for x in (near, far))
+    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(extreme)) and values.size):
+        return inf
+    # Even a logarithm has grown by more than this.
+    if np.max(np.abs(extreme), initial=0.0) > 4.0 * np.max(np.abs(values)):
+        return inf
+    both = np.concatenate([values, extreme])
+    return float(np.max(both) - np.min(both))
 
 
 def _close(left: FloatArray, right: FloatArray) -> bool:

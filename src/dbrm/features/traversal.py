@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection
+from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
 
 __all__ = ["flatten", "fold", "unflatten", "walk"]
 
@@ -51,6 +51,8 @@ def flatten(feature: Feature) -> list[tuple[Any, ...]]:
                 steps.append((node.name,))
             case Modification():
                 steps.append((inputs, node.transform, node.knot))
+            case Standardized():
+                steps.append((inputs, (node.centre, node.scale)))
             case Projection():
                 numbers = (node.weights, node.bias, node.fixed_identity)
                 steps.append((inputs, node.transform, node.knot, *numbers))
@@ -69,6 +71,8 @@ def unflatten(steps: Sequence[tuple[Any, ...]]) -> Feature:
                 nodes.append(Covariate(name))
             case (_, None):
                 nodes.append(Product(children))
+            case (_, (centre, scale)):
+                nodes.append(Standardized(children[0], centre, scale))
             case (_, transform, knot):
                 nodes.append(Modification(transform, children[0], knot))
             case (_, transform, knot, weights, bias, fixed):

@@ -8,7 +8,16 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from dbrm.features import Covariate, Feature, Modification, Product, Projection, Transform, fold
+from dbrm.features import (
+    Covariate,
+    Feature,
+    Modification,
+    Product,
+    Projection,
+    Standardized,
+    Transform,
+    fold,
+)
 from dbrm.posterior import FittedModel
 from dbrm.report.latex_mathml import UnknownLatexError, latex_to_mathml, mathml_number
 
@@ -71,6 +80,8 @@ def _feature(feature: Feature, digits: int) -> str:
                 return _product(node, children)
             case Projection():
                 return _applied(node.transform, _sum(node, children, digits), node.knot, digits)
+            case Standardized():
+                return _standardized(node, children[0], digits)
             case Modification():
                 return _applied(node.transform, children[0], node.knot, digits)
         raise AssertionError(node)
@@ -104,6 +115,14 @@ def _sum(node: Projection, children: Sequence[str], digits: int) -> str:
         number = mathml_number(abs(weight) if parts else weight, digits)
         parts.append(f"{sign}{number}{_TIMES}{child}")
     return f"<mrow>{''.join(parts)}</mrow>"
+
+
+def _standardized(node: Standardized, child: str, digits: int) -> str:
+    assert node.centre is not None
+    assert node.scale is not None
+    sign = f'<mo form="infix">{"−" if node.centre >= 0.0 else "+"}</mo>'
+    above = f"<mrow>{child}{sign}{mathml_number(abs(node.centre), digits)}</mrow>"
+    return f"<mfrac>{above}{mathml_number(node.scale, digits)}</mfrac>"
 
 
 def _applied(transform: Transform, inside: str, knot: float | None, digits: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-from dbrm.features import Covariate, Feature, Modification, Product, Projection
+from dbrm.features import Covariate, Feature, Modification, Product, Projection, Standardized
 from dbrm.report.style import BLUE, COLUMN, GREY, INK, ORANGE, SMALL, SOFT, new_axes
 from dbrm.report.wording import shorten
 
@@ -82,6 +82,8 @@ def _feature_tree(feature: Feature, depth: int) -> _Node:
     match feature:
         case Covariate():
             return _Node(shorten(feature.name, _LONGEST_NAME), depth, is_leaf=True)
+        case Standardized():
+            return _feature_tree(feature.children[0], depth)
         case Product():
             node = _Node("×", depth)
         case Modification() | Projection():

@@ -89,7 +89,9 @@ def test_among_functions_of_it_the_law_of_classes_itself_leads():
     x = draw.normal(size=(500, 2))
     chance = 1 / (1 + np.exp(-4 * np.sin(x[:, 0]) * x[:, 1]))
     y = (draw.random(500) < chance).astype(float)
-    posterior = dbrm.fit(x, y, family="binomial", n_chains=1, n_populations=2, random_state=1)
+    plain = ["sigmoid", "tanh", "atan", "gauss", "sin", "cos", "erf", "arcsinh"]
+    options = {"n_chains": 1, "n_populations": 2, "random_state": 1}
+    posterior = dbrm.fit(x, y, family="binomial", transforms=plain, **options)
     assert str(posterior.features["feature"].iloc[0]) == "x2*sin(x1)"
 
 

@@ -11,7 +11,15 @@ from dbrm.evolution.projection.fitting import Ascent, fit_weights
 from dbrm.evolution.projection.optimize_then_transform import OptimizeThenTransform
 from dbrm.evolution.projection.program import free_projections
 from dbrm.evolution.projection.transform_then_optimize import TransformThenOptimize, check_ascent
-from dbrm.features import Covariate, Feature, Modification, Transform, fit_knots, fold
+from dbrm.features import (
+    Covariate,
+    Feature,
+    Modification,
+    Standardized,
+    Transform,
+    fit_knots,
+    fold,
+)
 
 __all__ = ["AllLayers"]
 
@@ -74,6 +82,8 @@ def _build_up(
             made = strategy.build(rng, node.transform, sound, bench)
         elif isinstance(node, Modification):
             made = Modification(node.transform, sound[0])
+        elif isinstance(node, Standardized):
+            made = Standardized(sound[0])
         else:
             made = node if isinstance(node, Covariate) else node.rebuilt(sound)
         return None if made is None else fit_knots(made, bench.projector.table)

@@ -6,8 +6,9 @@ from typing import final
 
 import numpy as np
 
+from dbrm._typing import FloatArray, Matrix
 from dbrm.evolution.projection.base import AbstractStrategy, Bench
-from dbrm.features import Feature, Transform, project
+from dbrm.features import Feature, Transform, moments, project
 
 __all__ = ["OptimizeThenTransform"]
 
@@ -18,7 +19,8 @@ class OptimizeThenTransform(AbstractStrategy):
     r"""Maximum likelihood of :math:`h(\mu) = \alpha_0 + \sum_r \alpha_r F_r`, without :math:`g`.
 
     Quick, without local optima under canonical links, and free of demands on :math:`g`. Separated
-    classes get Firth's estimates, which are finite.
+    classes get Firth's estimates, which are finite. The sum is in the units of the linear
+    predictor; for a transform of the standardised argument it has mean zero and unit variance.
     """
 
     def build(
@@ -28,8 +30,19 @@ class OptimizeThenTransform(AbstractStrategy):
         children: Sequence[Feature],
         bench: Bench,
     ) -> Feature | None:
-        weights = bench.projector.engine.project(bench.columns(children))
+        columns = bench.columns(children)
+        weights = bench.projector.engine.project(columns)
+        if transform.base is not None:
+            weights = _in_own_units(weights, columns)
         if not np.all(np.isfinite(weights)):
             return None
         slopes = [float(weight) for weight in weights[1:]]
         return project(transform, children, slopes, float(weights[0]))
+
+
+def _in_own_units(weights: FloatArray, columns: Matrix) -> FloatArray:
+    """The weights of the same sum, standardised."""
+    centre, scale = moments(weights[0] + columns @ weights[1:])
+    weights = weights / scale
+    weights[0] -= centre / scale
+    return weights

@@ -23,8 +23,10 @@ from dbrm.features import (
     Modification,
     Product,
     Projection,
+    Standardized,
     Transform,
     fold,
+    moments,
     project,
     walk,
 )
@@ -54,7 +56,7 @@ def read_weights(projections: Sequence[Projection]) -> FloatArray:
 def replace_weights(
     feature: Feature, projections: Sequence[Projection], weights: FloatArray
 ) -> Feature:
-    """The same topology with other weights; knots at quantiles are forgotten."""
+    """The same topology with other weights; other numbers that are learnt are forgotten."""
     slots = _slots(projections)
 
     def rebuild(node: Feature, children: Sequence[Feature]) -> Feature:
@@ -65,6 +67,8 @@ def replace_weights(
             return node
         if isinstance(node, Modification):
             return Modification(node.transform, children[0])
+        if isinstance(node, Standardized):
+            return Standardized(children[0])
         return node.rebuilt(children)
 
     return fold(feature, rebuild)
@@ -160,6 +164,10 @@ class Program:
         if isinstance(node, Product):
             self._arguments.append((columns[0], None))
             return np.asarray(np.multiply.reduce(columns), dtype=np.float64)
+        if isinstance(node, Standardized):
+            centre, scale = moments(columns[0])
+            self._arguments.append(((columns[0] - centre) / scale, scale))
+            return self._arguments[-1][0]
         if isinstance(node, Projection):
             bias, weights = self._numbers(node, step.slot)
             argument = weights[0] * columns[0]
@@ -194,6 +202,12 @@ class Program:
                 if place >= 0:
                     others = columns[:j] + columns[j + 1 :]
                     _add(bars, place, upper * np.multiply.reduce(others))
+            return
+        if isinstance(node, Standardized):
+            value, scale = self._arguments[number]
+            # Centre and scale move with the argument.
+            lower = upper - np.mean(upper) - value * np.mean(upper * value)
+            _add(bars, step.inputs[0], lower / scale)
             return
         assert node.transform is not None
         lower = upper * _slope(node.transform, *self._arguments[number])

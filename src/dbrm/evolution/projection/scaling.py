@@ -12,9 +12,9 @@ from typing import Self, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray
+from dbrm._typing import FloatArray
 from dbrm.evolution.projection.program import Program
-from dbrm.features import Projection
+from dbrm.features import Projection, moments
 
 __all__ = ["Scaling"]
 
@@ -43,7 +43,7 @@ class Scaling:
         blocks: list[tuple[int, slice]] = []
         for number in range(len(projections)):
             start = len(pairs)
-            pairs += [(0.0, 1.0), *(_moments(column) for column in program.inputs(number))]
+            pairs += [(0.0, 1.0), *(moments(column) for column in program.inputs(number))]
             blocks.append((start, slice(start + 1, len(pairs))))
         location, scale = np.array(pairs).T
         return cls(location, scale, tuple(blocks))
@@ -85,15 +85,3 @@ class Scaling:
             count = slopes.stop - slopes.start
             scaled[slopes] *= np.exp(0.5 * rng.standard_normal()) / np.sqrt(count)
         return scaled
-
-
-def _moments(column: Column) -> tuple[float, float]:
-    """Mean and standard deviation; zero and one where they are of no use."""
-    with np.errstate(all="ignore"):
-        largest = float(np.max(np.abs(column)))
-        if not 0.0 < largest < np.inf:
-            return 0.0, 1.0
-        relative = column / largest
-        location, scale = float(np.mean(relative)) * largest, float(np.std(relative)) * largest
-    usable = np.isfinite(location) and 1e-300 < scale < np.inf
-    return (location, scale) if usable else (0.0, 1.0)

@@ -1,9 +1,9 @@
-"""Tests of `dbrm.features.binary`."""
+"""Tests of `dbrm.features.two_valued`."""
 
 import numpy as np
 import pytest
 
-from dbrm.features import drop_binary_powers, evaluate, parse_feature
+from dbrm.features import TwoValued, evaluate, parse_feature
 
 TABLE = {
     "b": np.array([0.0, 1.0, 1.0, 0.0]),
@@ -27,7 +27,7 @@ TABLE = {
 )
 def test_binary_factors_are_written_once(text, simple):
     feature = parse_feature(text)
-    simplified = drop_binary_powers(feature, {"b", "c"})
+    simplified = TwoValued({"b", "c"}).simplify(feature)
     assert simplified == parse_feature(simple)
     before, after = (evaluate([f], TABLE)[0] for f in (feature, simplified))
     np.testing.assert_allclose(before, after)
@@ -35,4 +35,4 @@ def test_binary_factors_are_written_once(text, simple):
 
 def test_features_without_powers_are_left_as_they_are():
     feature = parse_feature("tanh(b*x)*c")
-    assert drop_binary_powers(feature, {"b", "c"}) is feature
+    assert TwoValued({"b", "c"}).simplify(feature) is feature
