@@ -40,6 +40,7 @@ from dbrm.evolution import (
     Stop,
     resolve_strategy,
 )
+from dbrm.evolution.information import InformationRule
 from dbrm.evolution.units import Units
 from dbrm.features import (
     Feature,
@@ -209,6 +210,8 @@ def pose(
         groups=_groups(chosen, table, factors, always),
         tall=tall,
         subsampled=chosen.subsample is not None,
+        # The paper has no such rule.
+        information=None if chosen.preset else InformationRule.of(engine, sampled=tall is not None),
     )
 
 

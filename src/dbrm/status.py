@@ -17,6 +17,8 @@ class Status(IntEnum):
     NOT_A_NUMBER = 1
     OVERFLOW = 2
     CONSTANT = 3
+    FEW_ROWS = 4
+    SATURATED = 5
     # Models
     RANK_DEFICIENT = 10
     PERFECT_FIT = 11
@@ -40,6 +42,8 @@ _MEANINGS = {
     Status.NOT_A_NUMBER: "the feature is undefined (NaN) on some rows",
     Status.OVERFLOW: "the feature overflows on some rows",
     Status.CONSTANT: "the feature is constant on the training rows",
+    Status.FEW_ROWS: "the feature varies in a handful of training rows only",
+    Status.SATURATED: "a function in the feature hardly varies, compared with its whole range",
     Status.RANK_DEFICIENT: "the model's columns are linearly dependent",
     Status.PERFECT_FIT: "the model fits the training rows perfectly; the residual floor applies",
     Status.SEPARATED: "the classes are separated: the likelihood has no maximum, only a supremum",

@@ -13,7 +13,7 @@ from dbrm.evolution.independence import Basis
 from dbrm.evolution.operators import Parents, create, draw_operator
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.features import ColumnCache, Feature, covariate, evaluate, fit_knots
+from dbrm.features import ColumnCache, Feature, covariate, evaluate
 from dbrm.search import PriorTerms
 from dbrm.status import Status
 
@@ -99,15 +99,14 @@ class _Builder:
         if number is not None and number in self.numbers:
             self._rejections.count("already in the population")
             return False
-        feature = fit_knots(feature, self._problem.table, self.cache)
-        columns, statuses = evaluate([feature], self._problem.table, self.cache)
-        if statuses[0] != Status.OK:
-            self._rejections.count(Status(statuses[0]).meaning)
+        feature, column, status = self._problem.column_of(feature, self.cache)
+        if status is not Status.OK:
+            self._rejections.count(status.meaning)
             return False
         if not self._bring_factors(feature):
             self._rejections.count("without its factors")
             return False
-        return self.admit(feature, columns[:, 0])
+        return self.admit(feature, column)
 
     def _bring_factors(self, feature: Feature) -> bool:
         """Let in the factors that a feature needs, as far as there is room beside it."""

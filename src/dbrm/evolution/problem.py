@@ -14,13 +14,23 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine, AbstractPrepared, AbstractTallEngine, LatentEngine
 from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.heredity import Heredity, Kinship
+from dbrm.evolution.information import InformationRule
 from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.units import Units
-from dbrm.features import Feature, Transform, TwoValued, covariate, evaluate
+from dbrm.features import (
+    ColumnCache,
+    Feature,
+    Transform,
+    TwoValued,
+    covariate,
+    evaluate,
+    fit_knots,
+)
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
+from dbrm.status import Status
 
 __all__ = ["Effort", "Filtration", "Grammar", "Operators", "Problem", "Stop"]
 
@@ -208,6 +218,8 @@ class Problem:
         weights that make it stand for all rows.
     subsampled
         Whether models are searched by the evidence of the sample; what is reported is not.
+    information
+        What features must carry; without it any column that is not constant will do.
     """
 
     table: Table
@@ -225,6 +237,7 @@ class Problem:
     groups: tuple[tuple[Feature, ...], ...] = ()
     tall: AbstractTallEngine | None = None
     subsampled: bool = False
+    information: InformationRule | None = None
 
     @property
     def n_rows(self) -> int:
@@ -270,6 +283,18 @@ class Problem:
     def simplify(self, feature: Feature) -> Feature:
         """Write powers of two-valued columns, and factors that cancel, as what they are."""
         return self.grammar.two_valued.simplify(feature)
+
+    def column_of(
+        self, feature: Feature, cache: ColumnCache | None = None
+    ) -> tuple[Feature, Column, Status]:
+        """A candidate with what it learns from the training rows, its column and its status."""
+        columns = {} if cache is None else cache
+        feature = fit_knots(feature, self.table, columns)
+        values, statuses = evaluate([feature], self.table, columns)
+        status = Status(statuses[0])
+        if status is Status.OK and self.information is not None:
+            status = self.information.status(feature, columns)
+        return feature, values[:, 0], status
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""

@@ -27,7 +27,7 @@ from dbrm.evidence import GaussianEngine
 from dbrm.evolution.inverses import IDENTITY, Function, exponent_of, invertible_functions
 from dbrm.evolution.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.problem import Problem
-from dbrm.features import Feature, Transform, evaluate, fit_knots, multiply
+from dbrm.features import Feature, Transform, multiply
 from dbrm.status import Status
 
 __all__ = ["sweep_projections"]
@@ -173,9 +173,10 @@ class _Search:
             made = sorted((self._made(attempt) for attempt in attempts), key=lambda pair: -pair[0])
             found: dict[int, Feature] = {}
             for feature in (feature for _, features in made for feature in features):
-                fitted = fit_knots(self._problem.simplify(feature), self._problem.table)
-                if len(found) < _TAKE and self._is_sound(fitted):
-                    found.setdefault(fitted.key, fitted)
+                if len(found) < _TAKE:
+                    fitted, _, status = self._problem.column_of(self._problem.simplify(feature))
+                    if status is Status.OK and self._problem.grammar.admits(fitted):
+                        found.setdefault(fitted.key, fitted)
         return list(found.values())
 
     def _best_attempts(self) -> list[_Attempt]:
@@ -189,11 +190,6 @@ class _Search:
             if counts[id(attempt.function)] <= _FITTED:
                 best.append(attempt)
         return best
-
-    def _is_sound(self, feature: Feature) -> bool:
-        if not self._problem.grammar.admits(feature):
-            return False
-        return bool(evaluate([feature], self._problem.table)[1][0] == Status.OK)
 
     def _attempts(self) -> Iterator[_Attempt | None]:
         for positions in self._products():

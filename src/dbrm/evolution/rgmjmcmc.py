@@ -24,7 +24,7 @@ from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
 from dbrm.evolution.sampling import AbstractSampling
 from dbrm.evolution.snapshot import Snapshot
-from dbrm.features import Feature, evaluate, fit_knots
+from dbrm.features import Feature, evaluate
 from dbrm.search import PriorTerms, effects_of, log_sum_exp
 from dbrm.status import Status
 
@@ -171,15 +171,14 @@ class _FeatureSpace:
 
     def _enter(self, feature: Feature) -> int | None:
         """Number of a created feature, none if its column is not fit for use."""
-        feature = fit_knots(self._problem.simplify(feature), self._problem.table)
-        columns, statuses = evaluate([feature], self._problem.table)
-        if statuses[0] != Status.OK:
-            self._chain.rejections.count(Status(statuses[0]).meaning)
+        feature, column, status = self._problem.column_of(self._problem.simplify(feature))
+        if status is not Status.OK:
+            self._chain.rejections.count(status.meaning)
             return None
-        number = self._chain.registry.number(feature, columns[:, 0])
+        number = self._chain.registry.number(feature, column)
         if number not in self._spellings:
             self._spellings[number] = feature
-            self._columns[number] = columns[:, 0]
+            self._columns[number] = column
         return number
 
     def _column(self, number: int) -> Column:

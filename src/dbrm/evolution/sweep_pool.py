@@ -11,7 +11,7 @@ from dbrm._typing import Column, Matrix
 from dbrm.evidence import AbstractPrepared
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.features import Feature, evaluate, fit_knots
+from dbrm.features import Feature, evaluate
 from dbrm.search import Mjmcmc, OptimiserMix, PriorTerms, enumerate_population
 from dbrm.status import Status
 
@@ -30,21 +30,21 @@ class SweepPool:
 
     def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
         """Take features in, at most `take` new ones; return the numbers of those taken."""
-        table, grammar = self._problem.table, self._problem.grammar
+        grammar = self._problem.grammar
         taken: list[int] = []
         for feature in features:
             if len(taken) == take:
                 break
-            fitted = fit_knots(self._problem.simplify(feature), table)
-            if not grammar.admits(fitted):
+            simple = self._problem.simplify(feature)
+            if not grammar.admits(simple):
                 continue
-            columns, statuses = evaluate([fitted], table)
-            if statuses[0] != Status.OK:
+            fitted, column, status = self._problem.column_of(simple)
+            if status is not Status.OK:
                 continue
-            number = self._registry.number(fitted, columns[:, 0])
+            number = self._registry.number(fitted, column)
             if number not in self._columns:
                 # Hundreds of columns: those of tall data are made again when they are needed.
-                self._columns[number] = None if self._problem.tall else columns[:, 0]
+                self._columns[number] = None if self._problem.tall else column
             elif fresh_only:
                 continue
             if number not in taken:
