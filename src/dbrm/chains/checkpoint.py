@@ -3,17 +3,19 @@
 It holds ``run.dbrm``, which says what the run is, with a copy beside it, and for every chain
 its last two states, ``chain-00000.a.dbrm`` and ``.b.dbrm``, written in turn. Every file is an
 archive with a checksum, under its name only once all of it is on the disk. A lock that the
-system gives up with the process keeps two runs apart.
+system gives up with the process keeps two runs apart; processes forked from it do not hold it.
 """
 
 import logging
 import os
 import socket
+import sys
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, final
+from weakref import WeakSet
 
 from dbrm.chains.log import log_event
 from dbrm.data.archive import Arrays, read_archive, write_archive
@@ -217,6 +219,7 @@ def _lock(path: Path) -> IO[str]:
     file.truncate()
     file.write(f"process {os.getpid()} on {socket.gethostname()}")
     file.flush()
+    _LOCKS.add(file)
     return file
 
 
@@ -229,3 +232,17 @@ def _lock_file(file: IO[str]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# A lock of `flock` lives as long as any process has the file open: workers that a pool forks
+# would keep it when this process is killed.
+_LOCKS: WeakSet[IO[str]] = WeakSet()
+
+
+def _close_inherited_locks() -> None:
+    for file in list(_LOCKS):
+        file.close()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_close_inherited_locks)

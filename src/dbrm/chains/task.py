@@ -4,6 +4,7 @@ A slice takes a chain from where it was frozen, or from its seed, and lets it go
 is finished or the slice is over. When it is over has no influence on the chain's steps.
 """
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -136,6 +138,8 @@ def run_slice(piece: Slice, problem: Problem, report: Report | None = None) -> O
     if stopped() or (time.time() >= ends and not piece.patient):
         return Outcome(index, "untouched", piece.snapshot)
     elsewhere = os.getpid() != piece.driver
+    if elsewhere:
+        _end_with_driver(os.getpid(), piece.driver)
     problem = _own(problem, piece.run) if elsewhere or _in_a_thread() else problem
     with threadpool_limits(limits=1), _deaf_to_interrupts(elsewhere), _mark(piece):
         try:
@@ -165,6 +169,40 @@ def _own(problem: Problem, run: str) -> Problem:
         _LOCAL.run, _LOCAL.problem = run, replace(problem)
     known: Problem = _LOCAL.problem
     return known
+
+
+# Seconds between two looks whether the driver is still there.
+_LOOK = 0.5
+
+
+@cache
+def _end_with_driver(process: int, driver: int) -> None:  # noqa: ARG001 (once per process)
+    """End this process when its driver dies, if the driver started it.
+
+    Workers of a forked pool hold both ends of the pipe they wait on and would wait for ever,
+    and a population may take long. Workers that others started, as those of Dask and Ray, are
+    left to them.
+    """
+    starter = multiprocessing.parent_process()
+    if os.getppid() == driver:
+        # Only where the system gives orphans another parent; on Windows the pipe breaks.
+        alive = partial(_is_parent, driver)
+    elif starter is not None and starter.pid == driver:
+        # Through a fork server, which outlives the driver.
+        alive = starter.is_alive
+    else:
+        return
+
+    def watch() -> None:
+        while alive():
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="dbrm-driver-watch", daemon=True).start()
+
+
+def _is_parent(process: int) -> bool:
+    return os.getppid() == process
 
 
 def _in_a_thread() -> bool:
