@@ -8,6 +8,7 @@ system gives up with the process keeps two runs apart; processes forked from it 
 
 import logging
 import os
+import re
 import socket
 import sys
 import warnings
@@ -18,7 +19,7 @@ from typing import IO, Any, Self, final
 from weakref import WeakSet
 
 from dbrm.chains.log import log_event
-from dbrm.data.archive import Arrays, read_archive, write_archive
+from dbrm.data.archive import Arrays, is_leftover, read_archive, write_archive
 from dbrm.errors import CheckpointError, DBRMError, DBRMWarning, InvalidFileError
 from dbrm.evolution import Problem, Snapshot
 from dbrm.features import Feature, parse_feature, write_features
@@ -28,6 +29,7 @@ __all__ = ["Checkpoint"]
 # Of the files in the folder; raised whenever a chain of an older version could not go on.
 FORMAT = 1
 _HEADS = ("run.dbrm", "run.copy.dbrm")
+_FILES = re.compile(r"run\.dbrm|run\.copy\.dbrm|chain-\d{5,}\.[ab]\.dbrm")
 
 
 @final
@@ -54,6 +56,7 @@ class Checkpoint:
             if make:
                 self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.folder / "lock")
+            self._remove_leftovers()
         except OSError as error:
             msg = f"The checkpoint folder {self.folder} cannot be used: {error.strerror or error}."
             raise CheckpointError(msg) from error
@@ -73,6 +76,12 @@ class Checkpoint:
     def begun(self) -> bool:
         """Whether there is a run in the folder."""
         return any((self.folder / name).exists() for name in _HEADS)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a killed process had not finished writing; nobody else writes now."""
+        for file in self.folder.iterdir():
+            if is_leftover(file.name, _FILES):
+                file.unlink(missing_ok=True)
 
     def write_head(self, run: str, content: dict[str, Any], arrays: Arrays) -> None:
         """Say what the run is; `run` is a name that no other run has."""

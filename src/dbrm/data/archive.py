@@ -8,7 +8,8 @@ unpickled. Whatever is wrong with a file ends in one `InvalidFileError`.
 import hashlib
 import json
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from dbrm.errors import DBRMError, InvalidFileError
 
-__all__ = ["read_archive", "write_archive"]
+__all__ = ["is_leftover", "read_archive", "write_archive"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -28,6 +29,7 @@ FORMAT = 1
 _MARK = b"dbrm sha256 "
 _TRAILER = len(_MARK) + 64
 _CONTENT = "content.json"
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
 
 
 def write_archive(
@@ -108,25 +110,30 @@ def _member(name: str, method: int) -> ZipInfo:
     return member
 
 
+def is_leftover(name: str, kept: re.Pattern[str]) -> bool:
+    """Whether a name is that of a half-written file, left by a killed process.
+
+    `kept` matches the names of the files that are written; a temporary file has the name of
+    the file it was to become, with a dot before it and something random after it.
+    """
+    found = _TEMPORARY.fullmatch(name)
+    return found is not None and kept.fullmatch(found[1]) is not None
+
+
 def _write_atomically(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    # Mode "x" never opens a file that is there, and the system applies the user's mask.
+    file = temporary.open("xb")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.replace(path)
         _sync_folder(path.parent)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_folder(folder: Path) -> None:

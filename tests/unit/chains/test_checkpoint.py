@@ -241,6 +241,24 @@ def test_a_full_file_system_is_told(data, settings, whole, same, tmp_path):
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
+def test_what_a_kill_left_half_written_is_removed(interrupted, whole, same):
+    """Only files that dbrm was writing: others that are hidden stay."""
+    program = (
+        "import os, signal, sys\n"
+        "from dbrm.data.archive import write_archive\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_archive(sys.argv[1], {}, {})"
+    )
+    for name in ("run.dbrm", "chain-00001.a.dbrm", "mine.dbrm"):
+        command = [sys.executable, "-c", program, str(interrupted / name)]
+        assert subprocess.run(command).returncode != 0
+    (interrupted / ".notes").write_text("mine")
+    assert len(list(interrupted.glob(".*"))) == 4
+    same(dbrm.resume(interrupted), whole)
+    left = sorted(file.name.split(".")[1] for file in interrupted.glob(".*"))
+    assert left == ["mine", "notes"]
+
+
 def test_own_objects_are_asked_for(data, settings, tmp_path, same):
     wave = dbrm.Transform("wave", np.sin)
     options = settings | {"transforms": ["tanh", wave]}

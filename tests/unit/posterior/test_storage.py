@@ -261,6 +261,19 @@ def test_a_failed_write_leaves_the_old_file(small, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
+def test_the_system_applies_the_mask(tmp_path, monkeypatch):
+    """The mask belongs to the whole process: setting it, for a moment even, races."""
+    usual = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)
+        write_archive(tmp_path / "x", {}, {})
+    finally:
+        monkeypatch.undo()
+        os.umask(usual)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+
+
 def test_arrays_keep_type_shape_and_bits(tmp_path, rng):
     arrays = {
         "a": rng.normal(size=(3, 2)),
