@@ -2,23 +2,29 @@
 
 The file is a zip archive of ``content.json`` and ``<name>.npy`` members. Its comment, the
 last bytes of the file, holds the SHA-256 of every byte before it. Nothing is ever
-unpickled. Whatever is wrong with a file ends in one `InvalidFileError`.
+unpickled. A checksum is no signature, so members are looked at before they are unpacked: which
+they are, how large, and of which type and shape. Whatever is wrong ends in one
+`InvalidFileError`.
 """
 
 import hashlib
 import json
 import os
 import re
+import reprlib
 import secrets
-from collections.abc import Mapping
+import struct
+import zlib
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from typing import Any, Literal, NoReturn
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 import numpy.typing as npt
 
+from dbrm.data.schema import Header, Schema
 from dbrm.errors import DBRMError, InvalidFileError
 
 __all__ = ["is_leftover", "read_archive", "write_archive"]
@@ -29,6 +35,26 @@ FORMAT = 1
 _MARK = b"dbrm sha256 "
 _TRAILER = len(_MARK) + 64
 _CONTENT = "content.json"
+_ARRAY = ".npy"
+# What NumPy writes before an array, in the types that we write.
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<type>[|<>](b1|[iu][1248]|f[48]|U[1-9]\d{0,8}))', "
+    rb"'fortran_order': (?P<order>True|False), "
+    rb"'shape': \((?P<shape>(\d{1,15}(, |,(?=\))|(?=\))))*)\), \} *\n",
+    re.DOTALL,
+)
+_LONGEST_HEADER = 1 << 12
+# What zipfile and zlib raise for what is no archive.
+_NO_ARCHIVE = (
+    BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
 
 
@@ -41,21 +67,29 @@ def write_archive(
 ) -> None:
     """Write the file whole or not at all, and have it on the disk before returning."""
     body = json.dumps({"format": FORMAT, **content}, allow_nan=False, default=_plain).encode()
-    buffer = BytesIO()
-    method = ZIP_DEFLATED if compressed else ZIP_STORED
-    with ZipFile(buffer, "w") as archive:
-        archive.writestr(_member(_CONTENT, method), body)
-        for name, array in arrays.items():
-            raw = BytesIO()
-            np.lib.format.write_array(raw, np.asarray(array), allow_pickle=False)
-            archive.writestr(_member(f"{name}.npy", method), raw.getvalue())
-        archive.comment = b" " * _TRAILER
-    data = buffer.getvalue()[:-_TRAILER]
+    members = {_CONTENT: body}
+    for name, array in arrays.items():
+        raw = BytesIO()
+        np.lib.format.write_array(raw, np.asarray(array), (1, 0), allow_pickle=False)
+        members[name + _ARRAY] = raw.getvalue()
+    data = _pack(members, ZIP_DEFLATED if compressed else ZIP_STORED)
+    if not _is_bearable(members, data):
+        data = _pack(members, ZIP_STORED)
+    data = data[:-_TRAILER]
     _write_atomically(Path(path), data + _MARK + hashlib.sha256(data).hexdigest().encode())
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Read what `write_archive` wrote."""
+def read_archive(
+    path: str | os.PathLike[str], schema_of: Callable[[dict[str, Any]], Schema] | None = None
+) -> tuple[dict[str, Any], Arrays]:
+    """Read what `write_archive` wrote.
+
+    Parameters
+    ----------
+    schema_of
+        Told the content, says what the file must hold, or raises. Types and shapes of arrays
+        are checked before any of them is unpacked.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -69,33 +103,132 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         msg = f"{path} is damaged: its checksum does not match."
         raise InvalidFileError(msg)
     try:
-        return _unpack(data)
+        with ZipFile(BytesIO(data)) as archive:
+            return _unpack(archive, len(data), schema_of)
+    except InvalidFileError as error:
+        msg = f"{path} does not hold what dbrm writes: {error}."
+        raise InvalidFileError(msg) from error
     except DBRMError:
         raise
-    # A file made on purpose can make the readers below raise anything.
-    except Exception as error:
+    except _NO_ARCHIVE as error:
         msg = f"{path} does not hold what dbrm writes ({type(error).__name__}: {error})."
         raise InvalidFileError(msg) from error
 
 
-def _unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    with ZipFile(BytesIO(data)) as archive:
-        content = json.loads(archive.read(_CONTENT))
-        version = content["format"]
-        if not isinstance(version, int) or version > FORMAT:
-            msg = (
-                f"The file has format {version!r}; this version of dbrm reads formats up to "
-                f"{FORMAT}. It was written by a newer dbrm: upgrade to read it."
-            )
-            raise InvalidFileError(msg)
-        arrays = {
-            name.removesuffix(".npy"): np.lib.format.read_array(
-                BytesIO(archive.read(name)), allow_pickle=False
-            )
-            for name in archive.namelist()
-            if name != _CONTENT
-        }
+def _unpack(
+    archive: ZipFile, size: int, schema_of: Callable[[dict[str, Any]], Schema] | None
+) -> tuple[dict[str, Any], Arrays]:
+    members = _members(archive, size)
+    content = _read_content(archive.read(members.pop(_CONTENT)))
+    headers = {name: _read_header(archive, member) for name, member in members.items()}
+    schema = None if schema_of is None else schema_of(content)
+    lengths: dict[str, int] = {}
+    if schema is not None:
+        schema.content.check(content, "", lengths)
+        schema.check_headers(headers, lengths)
+    arrays = {name: _read_array(archive, members[name], headers[name]) for name in members}
+    if schema is not None:
+        schema.check_values(arrays, lengths)
     return content, arrays
+
+
+def _members(archive: ZipFile, size: int) -> dict[str, ZipInfo]:
+    """The content, and the arrays by name; together no larger than they may be."""
+    members: dict[str, ZipInfo] = {}
+    for member in archive.infolist():
+        known = member.filename == _CONTENT or member.filename.endswith(_ARRAY)
+        if not known or member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            msg = f"{member.filename!r} is not a member that it may have"
+            raise InvalidFileError(msg)
+        name = member.filename.removesuffix(_ARRAY)
+        if name in members:
+            msg = f"{member.filename!r} is there twice"
+            raise InvalidFileError(msg)
+        members[name] = member
+    if _CONTENT not in members:
+        msg = f"{_CONTENT} is missing"
+        raise InvalidFileError(msg)
+    content, total = members[_CONTENT].file_size, sum(m.file_size for m in members.values())
+    if content > most_content(size) or total > most_unpacked(size):
+        msg = (
+            f"its {size:,} bytes would become {total:,} bytes, {content:,} of them JSON, which is "
+            "more than dbrm packs into a file of this size"
+        )
+        raise InvalidFileError(msg)
+    return members
+
+
+def most_unpacked(size: int) -> int:
+    """Most bytes that all members of a file of this size may have, unpacked."""
+    return max(1 << 26, 50 * size)
+
+
+def most_content(size: int) -> int:
+    """Most bytes of JSON, which takes some ten times as many when it is read."""
+    return max(1 << 22, 10 * size)
+
+
+def _is_bearable(members: Mapping[str, bytes], data: bytes) -> bool:
+    """Whether a reader would unpack this file."""
+    total = sum(len(member) for member in members.values())
+    return len(members[_CONTENT]) <= most_content(len(data)) and total <= most_unpacked(len(data))
+
+
+def _pack(members: Mapping[str, bytes], method: int) -> bytes:
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(_member(name, method), member)
+        archive.comment = b" " * _TRAILER
+    return buffer.getvalue()
+
+
+def _read_content(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        msg = f"{_CONTENT} is not JSON ({error})"
+        raise InvalidFileError(msg) from error
+    if not isinstance(content, dict):
+        msg = f"{_CONTENT} is not a mapping"
+        raise InvalidFileError(msg)
+    version = content.get("format")
+    # True is one to Python.
+    if type(version) is not int or version < 1:
+        msg = f"its format must be a whole number from 1 to {FORMAT}; got {reprlib.repr(version)}"
+        raise InvalidFileError(msg)
+    if version > FORMAT:
+        msg = (
+            f"it has format {version!r}; this version of dbrm reads formats up to "
+            f"{FORMAT}. It was written by a newer dbrm: upgrade to read it"
+        )
+        raise InvalidFileError(msg)
+    return content
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    msg = f"{text} is not a number in JSON"
+    raise ValueError(msg)
+
+
+def _read_header(archive: ZipFile, member: ZipInfo) -> Header:
+    """Type, shape and order of an array, of which the member has the size."""
+    with archive.open(member) as file:
+        found = _HEADER.match(file.read(_LONGEST_HEADER))
+    if found:
+        shape = tuple(int(length) for length in re.findall(rb"\d+", found["shape"]))
+        dtype, fortran = np.dtype(found["type"].decode()), found["order"] == b"True"
+        header = Header(dtype, shape, fortran, found.end())
+        if header.n_bytes == member.file_size - found.end():
+            return header
+    msg = f"{member.filename!r} is not an array that dbrm writes"
+    raise InvalidFileError(msg)
+
+
+def _read_array(archive: ZipFile, member: ZipInfo, header: Header) -> npt.NDArray[Any]:
+    order: Literal["F", "C"] = "F" if header.fortran else "C"
+    flat = np.frombuffer(archive.read(member)[header.start :], dtype=header.dtype)
+    return np.array(flat.reshape(header.shape, order=order), dtype=header.native, order="K")
 
 
 def _plain(number: np.generic) -> Any:

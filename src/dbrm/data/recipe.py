@@ -9,24 +9,52 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, final, get_args
 
 import numpy as np
 
 from dbrm._typing import Matrix, TableLike
-from dbrm.data.columns import RawColumn, read_column
+from dbrm.data.columns import Kind, RawColumn, read_column
 from dbrm.data.finite import refuse_infinite, refuse_missing
 from dbrm.data.intake import RawTable, read_table
 from dbrm.data.places import Places, read_places
 from dbrm.data.rules import ColumnRule, Missing
 from dbrm.data.scaling import Scale, standardise
+from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
 from dbrm.data.table import Table
 from dbrm.data.wording import quote, suggest
-from dbrm.errors import DBRMWarning, InvalidDataError
+from dbrm.errors import DBRMWarning, InvalidDataError, InvalidFileError
 
-__all__ = ["Recipe", "assemble", "finish"]
+__all__ = ["RECIPE", "Recipe", "assemble", "finish"]
 
 FORMAT = 1
+
+#: What `Recipe.to_dict` writes.
+RECIPE = Record(
+    {
+        "format": Whole(FORMAT, FORMAT),
+        "columns": ListOf(
+            Record(
+                {
+                    "name": Text(),
+                    "kind": Text(get_args(Kind)),
+                    "levels": ListOf(Text()),
+                    "fill": Nullable(Real()),
+                    "indicator": Flag(),
+                }
+            )
+        ),
+        "names": ListOf(Text(), "names"),
+        "dropped": ListOf(ListOf(Text(), 2)),
+        "missing": Text(get_args(Missing)),
+        "scale": Nullable(Text(("standard",))),
+        "means": ListOf(Real()),
+        "sds": ListOf(Real()),
+        "named": Flag(),
+        "places": ListOf(Text()),
+    },
+    optional=frozenset({"places"}),
+)
 
 
 @final
@@ -161,27 +189,39 @@ class Recipe:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Recipe:
         """Rebuild a recipe from the result of `to_dict`."""
-        if content.get("format") != FORMAT:
-            msg = f"Not a recipe of format {FORMAT}; got format {content.get('format')!r}."
-            raise InvalidDataError(msg)
         try:
-            return cls(
-                columns=tuple(
-                    ColumnRule(**{**rule, "levels": tuple(rule["levels"])})
-                    for rule in content["columns"]
-                ),
-                names=tuple(content["names"]),
-                dropped=tuple((name, reason) for name, reason in content["dropped"]),
-                missing=content["missing"],
-                scale=content["scale"],
-                means=tuple(content["means"]),
-                sds=tuple(content["sds"]),
-                named=content["named"],
-                places=tuple(content.get("places", ())),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            msg = f"Not a recipe written by Recipe.to_dict: {error!r}."
+            RECIPE.check(content, "", {})
+        except InvalidFileError as error:
+            msg = f"Not a recipe written by Recipe.to_dict: {error}."
             raise InvalidDataError(msg) from error
+        recipe = cls(
+            columns=tuple(
+                ColumnRule(**{**rule, "levels": tuple(rule["levels"])})
+                for rule in content["columns"]
+            ),
+            names=tuple(content["names"]),
+            dropped=tuple((name, reason) for name, reason in content["dropped"]),
+            missing=content["missing"],
+            scale=content["scale"],
+            means=tuple(content["means"]),
+            sds=tuple(content["sds"]),
+            named=content["named"],
+            places=tuple(content.get("places", ())),
+        )
+        recipe._check_parts()
+        return recipe
+
+    def _check_parts(self) -> None:
+        """Raise unless the parts of a recipe from a file fit together."""
+        made = [name for rule in self.columns for name in rule.outputs]
+        inputs = [rule.name for rule in self.columns]
+        wanted = len(self.names) if self.scale is not None else 0
+        sound = len(set(inputs)) == len(inputs) and len(set(self.names)) == len(self.names)
+        sound = sound and set(self.names) <= set(made)
+        sound = sound and len(self.means) == len(self.sds) == wanted
+        if not sound:
+            msg = "Not a recipe written by Recipe.to_dict: its parts do not fit together."
+            raise InvalidDataError(msg)
 
     def _locate(self, raw: RawTable, needed: Sequence[int], caller: str) -> Sequence[int]:
         """Find where in `raw` the needed input columns are."""

@@ -1,18 +1,33 @@
 """Latent effects and their posteriors as arrays and JSON, and back."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dbrm.data.archive import Arrays
+from dbrm.data.schema import (
+    AbstractField,
+    AnyOf,
+    ArrayOf,
+    Flag,
+    ListOf,
+    Nullable,
+    Real,
+    Record,
+    Text,
+)
 from dbrm.errors import InvalidFileError, InvalidSettingError
 from dbrm.evidence import BoundEffect, Latent, LatentFit, ModelFit
 from dbrm.evidence import latent as builtin
 
 __all__ = [
+    "EFFECT",
     "MissingEffectError",
+    "latent_arrays",
+    "latent_names",
     "pack_effects",
     "pack_latent",
     "read_effects",
@@ -20,6 +35,8 @@ __all__ = [
     "unpack_latent",
 ]
 
+# The largest number whose square is finite.
+_LARGEST = 1e150
 _ARRAYS = ("mean", "band", "dense_mean", "dense_covariance", "cross", "psi", "shares")
 _PRIORS = {
     kind.__name__: kind
@@ -36,6 +53,60 @@ _KINDS = {
         builtin.RandomIntercept,
     )
 }
+
+
+_PRIOR = AnyOf(
+    tuple(
+        Record({"prior": Text((name,)), **{part.name: Real() for part in fields(kind)}})
+        for name, kind in _PRIORS.items()
+    )
+)
+
+
+def _option(name: str) -> AbstractField:
+    return _PRIOR if name.endswith("_prior") else Nullable(Text())
+
+
+#: A latent effect with the names of its groups.
+EFFECT = Record(
+    {
+        "name": Text(),
+        "levels": ListOf(AnyOf((Flag(), Text(), Real()))),
+        "own": Flag(),
+        "effect": AnyOf(
+            tuple(
+                Record(
+                    {
+                        "kind": Text((name,)),
+                        **{part.name: _option(part.name) for part in fields(kind)},
+                    }
+                )
+                for name, kind in _KINDS.items()
+            )
+        ),
+    },
+    optional=frozenset({"own", "effect"}),
+)
+
+
+def latent_arrays(name: str) -> dict[str, ArrayOf]:
+    """Arrays of the latent effects of some models."""
+    stem = f"{name}_latent_#"
+    banded, dense, points = f"{stem} banded", f"{stem} dense", f"{stem} points"
+    numbers = partial(ArrayOf, "<f8", low=-_LARGEST, high=_LARGEST)
+    return {
+        f"{stem}_mean": numbers((banded,)),
+        f"{stem}_band": numbers((banded, None)),
+        f"{stem}_dense_mean": numbers((dense,)),
+        f"{stem}_dense_covariance": numbers((dense, dense)),
+        f"{stem}_cross": numbers((banded, dense)),
+        # Logarithms and logits, whose exponentials must be finite.
+        f"{stem}_psi": ArrayOf("<f8", (points, None), low=-300.0, high=300.0),
+        f"{stem}_shares": ArrayOf("<f8", (points,), low=0.0, high=1.0 + 1e-6),
+        f"{stem}_effects": ArrayOf("<i8", (None,), low=0, below="effects"),
+        f"{stem}_unit": ArrayOf("<f8", (1,), low=1e-150, high=_LARGEST),
+        f"{stem}_places_#": ArrayOf("<i8", (None,), low=0),
+    }
 
 
 class MissingEffectError(InvalidSettingError):
@@ -69,7 +140,7 @@ def read_effects(
     for k, item in enumerate(content):
         if item["name"] in own:
             effect = own[item["name"]]
-        elif item.get("own"):
+        elif "effect" not in item:
             msg = (
                 f"The run used a latent effect of your own: {item['name']}. A file holds no code: "
                 "pass it, as in dbrm.load(path, latent=[...])."
@@ -78,8 +149,13 @@ def read_effects(
         else:
             effect = _read(item["effect"])
         levels = tuple(item["levels"])
+        positions = arrays.get(f"effect_{k}_positions", np.zeros(0))
+        ordered = positions.size > 0 and bool(np.all(np.diff(positions) > 0))
+        if not ordered or (levels and len(set(levels)) != positions.size):
+            msg = f"the nodes of {item['name']} do not fit together"
+            raise InvalidFileError(msg)
         none = np.zeros(0, dtype=np.int64)
-        bounds.append(BoundEffect(effect, arrays[f"effect_{k}_positions"], none, levels))
+        bounds.append(BoundEffect(effect, positions, none, levels))
     return tuple(bounds)
 
 
@@ -109,23 +185,69 @@ def pack_latent(name: str, fits: Sequence[ModelFit]) -> Arrays:
     return arrays
 
 
-def unpack_latent(name: str, arrays: Arrays, fits: list[ModelFit]) -> list[ModelFit]:
-    """Put the posteriors of latent effects back into their models."""
+def unpack_latent(
+    name: str,
+    arrays: Arrays,
+    fits: list[ModelFit],
+    numbers: Sequence[Sequence[int]],
+    bounds: Sequence[BoundEffect],
+) -> list[ModelFit]:
+    """Put the posteriors of latent effects back into their models.
+
+    Parameters
+    ----------
+    numbers
+        For each model the numbers of its effects.
+    bounds
+        All effects of the run.
+    """
     found = []
-    for row, fit in enumerate(fits):
+    for row, (fit, effects) in enumerate(zip(fits, numbers, strict=True)):
         stem = f"{name}_latent_{row}"
-        if f"{stem}_effects" not in arrays:
+        if not effects:
             found.append(fit)
             continue
-        effects = tuple(int(k) for k in arrays[f"{stem}_effects"])
-        latent = LatentFit(
-            effects=effects,
-            places=tuple(arrays[f"{stem}_places_{j}"] for j in range(len(effects))),
-            unit=float(arrays[f"{stem}_unit"][0]),
-            **{part: arrays[f"{stem}_{part}"] for part in _ARRAYS},
-        )
-        if latent.dense_mean.size < fit.coefficients.size:
-            msg = "its latent effects do not fit its models"
+        latent = _read_latent(stem, arrays, tuple(effects))
+        if not _fits_together(latent, arrays[f"{stem}_effects"].tolist(), fit, bounds):
+            msg = f"{stem} does not fit its model"
             raise InvalidFileError(msg)
         found.append(replace(fit, latent=latent))
     return found
+
+
+def latent_names(name: str, numbers: Sequence[Sequence[int]]) -> set[str]:
+    """Names of the arrays of models with these latent effects."""
+    parts = (*_ARRAYS, "effects", "unit")
+    return {
+        f"{name}_latent_{row}_{part}"
+        for row, effects in enumerate(numbers)
+        if effects
+        for part in (*parts, *(f"places_{j}" for j in range(len(effects))))
+    }
+
+
+def _read_latent(stem: str, arrays: Arrays, effects: tuple[int, ...]) -> LatentFit:
+    return LatentFit(
+        effects=effects,
+        places=tuple(arrays[f"{stem}_places_{j}"] for j in range(len(effects))),
+        unit=float(arrays[f"{stem}_unit"][0]),
+        **{part: arrays[f"{stem}_{part}"] for part in _ARRAYS},
+    )
+
+
+def _fits_together(
+    latent: LatentFit, stored: list[int], fit: ModelFit, bounds: Sequence[BoundEffect]
+) -> bool:
+    chosen = [bounds[k] for k in latent.effects]
+    n_variables = latent.mean.size + latent.dense_mean.size
+    return (
+        stored == list(latent.effects)
+        and latent.dense_mean.size >= fit.coefficients.size
+        and (latent.mean.size == 0 or latent.band.shape[1] > 0)
+        and latent.psi.shape[1] == sum(len(bound.effect.hyperparameters) for bound in chosen)
+        and abs(float(latent.shares.sum()) - 1.0) < 1e-6
+        and all(
+            places.size == bound.size and places.max() < n_variables
+            for places, bound in zip(latent.places, chosen, strict=True)
+        )
+    )

@@ -204,20 +204,30 @@ class Posterior:
     @property
     def best_model(self) -> FittedModel:
         """The most probable model."""
-        chosen, probability = self._merged.models.features_of(0), self._merged.probability[0]
-        return self._fitted(chosen, float(probability), self._effect_masks[0])
+        chosen, effects = self._best
+        return self._fitted(chosen, float(self._merged.probability[0]), effects)
 
     @cached_property
     def median_probability_model(self) -> FittedModel:
         """The model of all features with inclusion above one half (Barbieri and Berger 2004)."""
-        chosen = np.flatnonzero(self._inclusion > 0.5)
-        effects: Mask = np.asarray(self._merged.probability @ self._effect_masks > 0.5)
+        chosen, effects = self._median
         models = self._merged.models
         for row in np.flatnonzero(models.sizes == chosen.size):
             same = np.array_equal(models.features_of(int(row)), chosen)
             if same and np.array_equal(self._effect_masks[row], effects):
                 return self._fitted(chosen, float(self._merged.probability[row]), effects)
         return self._fitted(chosen, 0.0, effects)
+
+    @property
+    def _best(self) -> "tuple[np.typing.NDArray[np.integer[Any]], Mask]":
+        """Positions of the features of the most probable model, and its latent effects."""
+        return self._merged.models.features_of(0), self._effect_masks[0]
+
+    @property
+    def _median(self) -> "tuple[np.typing.NDArray[np.integer[Any]], Mask]":
+        """Positions of the features with inclusion above one half; latent effects likewise."""
+        effects: Mask = np.asarray(self._merged.probability @ self._effect_masks > 0.5)
+        return np.flatnonzero(self._inclusion > 0.5), effects
 
     def _fitted(
         self,

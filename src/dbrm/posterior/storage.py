@@ -13,8 +13,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dbrm._typing import FloatArray
+from dbrm._typing import FloatArray, IntArray
 from dbrm.data import Recipe, Table
 from dbrm.data.archive import Arrays, read_archive, write_archive
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
@@ -24,18 +25,20 @@ from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.latent_storage import (
     MissingEffectError,
+    latent_names,
     pack_effects,
     pack_latent,
     read_effects,
     spell_effects,
     unpack_latent,
 )
+from dbrm.posterior.layout import POSTERIOR
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.source import AbstractSource, Law
 from dbrm.posterior.stored import StoredSource
-from dbrm.search import ModelTable
+from dbrm.search import ModelTable, effects_of
 from dbrm.status import Status
 
 __all__ = ["load", "save"]
@@ -119,18 +122,15 @@ def load(
     InvalidSettingError
         If a transform, family or link of your own is missing.
     """
-    content, arrays = read_archive(path)
+    content, arrays = read_archive(path, lambda _: POSTERIOR)
     try:
         known = _known_transforms(content, tuple(transforms))
         effects = read_effects(content["effects"], arrays, tuple(latent))
         return _restore(content, arrays, known, _law(content, family, link), effects)
-    except MissingEffectError as error:
-        raise _MissingPartError(str(error)) from error
-    except _MissingPartError:
+    except (MissingEffectError, _MissingPartError):
         raise
-    # The checksum holds, so the file was written on purpose, by something else.
-    except Exception as error:
-        msg = f"{path} does not hold a posterior ({type(error).__name__}: {error})."
+    except DBRMError as error:
+        msg = f"{path} does not hold a posterior: {error}"
         raise InvalidFileError(msg) from error
 
 
@@ -164,10 +164,13 @@ def _pack(name: str, fits: Sequence[ModelFit]) -> Arrays:
 
 
 def _unpack(name: str, arrays: Arrays) -> list[ModelFit]:
-    sizes = arrays[f"{name}_sizes"]
-    means = np.split(arrays[f"{name}_coefficients"], np.cumsum(sizes)[:-1])
-    flat = np.split(arrays[f"{name}_covariances"], np.cumsum(sizes**2)[:-1])
-    statuses, numbers = arrays[f"{name}_statuses"], arrays[f"{name}_numbers"]
+    sizes, statuses = arrays[f"{name}_sizes"], arrays[f"{name}_statuses"]
+    numbers = arrays[f"{name}_numbers"]
+    means = _split(f"{name}_coefficients", arrays, sizes)
+    flat = _split(f"{name}_covariances", arrays, sizes**2)
+    _refuse_unless(np.isin(statuses, list(Status)).all(), f"{name}_statuses")
+    sound = (numbers[:, 2] > 0) & (numbers[:, 2] < np.inf) & (numbers[:, 3] > 0)
+    _refuse_unless(sound.all(), f"{name}_numbers")
     fits = []
     for row, (evidence, likelihood, dispersion, df) in enumerate(numbers.tolist()):
         covariance = flat[row].reshape(sizes[row], sizes[row])
@@ -176,11 +179,17 @@ def _unpack(name: str, arrays: Arrays) -> list[ModelFit]:
     return fits
 
 
+def _split(name: str, arrays: Arrays, sizes: IntArray) -> list[npt.NDArray[Any]]:
+    """An array as parts of these sizes."""
+    _refuse_unless(arrays[name].size == sizes.sum(), name)
+    return np.split(arrays[name], np.cumsum(sizes)[:-1])
+
+
 def _known_transforms(
     content: dict[str, Any], given: tuple[Transform, ...]
 ) -> tuple[Transform, ...]:
     own = {transform.name: transform for transform in given}
-    names = content.get("transforms", ())
+    names = content["transforms"]
     missing = [name for name in names if name not in own and find_builtin(name) is None]
     if missing:
         listed = ", ".join(repr(name) for name in missing)
@@ -194,7 +203,7 @@ def _known_transforms(
 
 
 def _law(content: dict[str, Any], family: Family | None, link: Link | None) -> Law | None:
-    names = content.get("law")
+    names = content["law"]
     if names is None:
         return None
     try:
@@ -213,40 +222,48 @@ def _restore(
     effects: tuple[BoundEffect, ...],
 ) -> Posterior:
     names = tuple(content["names"])
+    _refuse_unless(len(arrays["table"]) > 0, "table")
+    _refuse_unless(content["recipe"]["names"] == content["names"], "recipe")
 
     def read(texts: Iterable[str]) -> list[Feature]:
         return [parse_feature(text, names, transforms=transforms) for text in texts]
 
     features = read(content["features"])
+    models = ModelTable(**{name: arrays[f"models_{name}"] for name in _MODEL_ARRAYS})
+    _check_models(models, arrays["probability"], len(effects))
     merged = Merged(
         features=features,
         aliases={int(j): read(texts) for j, texts in content["aliases"].items()},
-        models=ModelTable(**{name: arrays[f"models_{name}"] for name in _MODEL_ARRAYS}),
+        models=models,
         probability=arrays["probability"],
         log_mass=float(arrays["mass"][0]),
         log_lost=float(arrays["mass"][1]),
         n_refined=content["n_refined"],
-        visited=np.split(arrays["visited"], np.cumsum(arrays["visited_sizes"])[:-1]),
+        visited=_split("visited", arrays, arrays["visited_sizes"]),
         frequency=arrays.get("frequency"),
     )
-    reported = [
-        (*(features[j].key for j in chosen), *numbers)
-        for chosen, numbers in zip(content["reports"], content["report_effects"], strict=True)
-    ]
+    averaged, reports = _unpack("averaged", arrays), _unpack("reports", arrays)
+    _refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
+    masks = effects_of(models.latent[: len(averaged)], len(effects))
+    numbers = [np.flatnonzero(mask).tolist() for mask in masks]
+    _check_latent_names(arrays, numbers, content["report_effects"], len(effects))
     source = StoredSource(
         stored_table=Table(names, arrays["table"]),
         stored_rows=content["n_rows"],
         known_transforms=transforms,
         stored_always=tuple(read(content["always"])),
         stored_law=law,
-        averaged=unpack_latent("averaged", arrays, _unpack("averaged", arrays)),
-        shifts=np.split(arrays["averaged_shifts"], np.cumsum(arrays["averaged_sizes"])[:-1]),
+        averaged=unpack_latent("averaged", arrays, averaged, numbers, effects),
+        shifts=_split("averaged_shifts", arrays, arrays["averaged_sizes"]),
         reports=dict(
-            zip(reported, unpack_latent("reports", arrays, _unpack("reports", arrays)), strict=True)
+            zip(
+                _reported(content, features),
+                unpack_latent("reports", arrays, reports, content["report_effects"], effects),
+                strict=True,
+            )
         ),
         stored_effects=effects,
     )
-    _check(merged, source)
     diagnostics = Diagnostics(
         chain_inclusion=arrays["chain_inclusion"],
         captured=arrays["captured"],
@@ -258,23 +275,63 @@ def _restore(
     )
     recipe = Recipe.from_dict(content["recipe"])
     record = _record(content["record"], arrays["chain_log_mass"])
-    return Posterior(merged, source, recipe, record, diagnostics)
+    posterior = Posterior(merged, source, recipe, record, diagnostics)
+    _check_fits(posterior, source)
+    return posterior
 
 
-def _check(merged: Merged, source: StoredSource) -> None:
-    """Refuse parts that do not fit together, before something far away trips over them."""
-    models, n = merged.models, merged.probability.size
-    lengths = {len(getattr(models, name)) for name in _MODEL_ARRAYS[3:]} | {len(models.keys)}
-    sound = lengths == {n} and n > 0 and models.starts.shape == (n + 1,)
-    sound = sound and models.starts[-1] == models.members.size and bool(np.all(models.sizes >= 0))
-    known = np.arange(len(merged.features))
-    sound = sound and bool(np.isin(models.members, known).all())
-    wanted = models.sizes[: len(source.averaged)] + 1 + len(source.always)
-    found = [fit.coefficients.size for fit in source.averaged]
-    sound = sound and [shift.size for shift in source.shifts] == found
-    if not (sound and 0 < len(found) <= n and wanted.tolist() == found):
-        msg = "its parts do not fit together"
+def _reported(content: dict[str, Any], features: Sequence[Feature]) -> list[tuple[int, ...]]:
+    """By what `StoredSource.fit` finds the models of reports."""
+    return [
+        (*(features[j].key for j in chosen), *numbers)
+        for chosen, numbers in zip(content["reports"], content["report_effects"], strict=True)
+    ]
+
+
+def _refuse_unless(sound: object, what: str) -> None:
+    if not sound:
+        msg = f"{what} does not fit the other parts."
         raise InvalidFileError(msg)
+
+
+def _check_models(models: ModelTable, probability: FloatArray, n_effects: int) -> None:
+    """Raise unless these are models, the most probable first."""
+    starts, members = models.starts, models.members
+    _refuse_unless(len(models) > 0, "probability")
+    _refuse_unless(starts[0] == 0 and starts[-1] == members.size, "models_starts")
+    _refuse_unless(np.all(np.diff(starts) >= 0), "models_starts")
+    same = np.diff(models.owners) == 0
+    _refuse_unless(np.all(np.diff(members)[same] > 0), "models_members")
+    _refuse_unless(np.isin(models.statuses, list(Status)).all(), "models_statuses")
+    _refuse_unless(int(models.latent.max()).bit_length() <= n_effects, "models_latent")
+    falling = bool(np.all(np.diff(probability) <= 0))
+    _refuse_unless(falling and abs(float(probability.sum()) - 1.0) < 1e-6, "probability")
+
+
+def _check_latent_names(
+    arrays: Arrays, averaged: Sequence[list[int]], reports: Sequence[list[int]], n_effects: int
+) -> None:
+    """Raise unless there are the latent effects of the models, and no others."""
+    wanted = latent_names("averaged", averaged) | latent_names("reports", reports)
+    wanted |= {f"effect_{k}_positions" for k in range(n_effects)}
+    found = {name for name in arrays if "_latent_" in name or name.startswith("effect_")}
+    odd = sorted(wanted ^ found)
+    _refuse_unless(not odd, odd[0] if odd else "")
+
+
+def _check_fits(posterior: Posterior, source: StoredSource) -> None:
+    """Raise unless there is a fit, of the right size, for every model that needs one."""
+    models, fixed = posterior._merged.models, 1 + len(source.always)
+    sizes = models.sizes[: len(source.averaged)] + fixed
+    _refuse_unless(
+        sizes.tolist() == [fit.coefficients.size for fit in source.averaged], "averaged_sizes"
+    )
+    for chosen, effects in (posterior._best, posterior._median):
+        key = source.key([posterior._merged.features[j] for j in chosen], effects)
+        sound = key in source.reports and source.reports[key].coefficients.size == fixed + len(
+            chosen
+        )
+        _refuse_unless(sound, "reports")
 
 
 def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:

@@ -60,9 +60,13 @@ class StoredSource(AbstractSource):
     def effects(self) -> tuple[BoundEffect, ...]:
         return self.stored_effects
 
+    @staticmethod
+    def key(features: Sequence[Feature], effects: Mask) -> tuple[int, ...]:
+        """By what a model is found in `reports`."""
+        return (*(feature.key for feature in features), *np.flatnonzero(effects).tolist())
+
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
-        numbers = np.flatnonzero(effects).tolist()
-        return self.reports[(*(feature.key for feature in features), *numbers)]
+        return self.reports[self.key(features, effects)]
 
     def fit_many(
         self,

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbrm.data import Recipe, learn_recipe
+from dbrm.data.rules import ColumnRule
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
 
 TRAIN = pd.DataFrame(
@@ -255,9 +256,10 @@ def test_recipe_survives_json(frame):
 @settings(deadline=None)
 @given(columns=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=3))
 def test_scaling_survives_json_exactly(columns):
+    names = tuple(f"x{j}" for j in range(len(columns)))
     recipe = Recipe(
-        columns=(),
-        names=tuple(f"x{j}" for j in range(len(columns))),
+        columns=tuple(ColumnRule(name, "numeric") for name in names),
+        names=names,
         scale="standard",
         means=tuple(mean for mean, _ in columns),
         sds=tuple(sd for _, sd in columns),
@@ -272,10 +274,13 @@ def test_recipe_pickles(recipe):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"format": 99}, "Not a recipe of format 1; got format 99"),
-        ({"columns": [{"name": "a"}]}, "Not a recipe written by Recipe.to_dict: KeyError"),
-        ({"dropped": [["a"]]}, "Not a recipe written by Recipe.to_dict: ValueError"),
-        ({"names": None}, "Not a recipe written by Recipe.to_dict: TypeError"),
+        ({"format": 99}, "Not a recipe .*: format must be .* from 1 to 1; got 99"),
+        ({"columns": [{"name": "a"}]}, r"Not a recipe .*: columns\[0\].kind is missing"),
+        ({"dropped": [["a"]]}, r"Not a recipe .*: dropped\[0\] must have length 2; got 1"),
+        ({"names": ["other"]}, "Not a recipe .*: its parts do not fit together"),
+        ({"means": [0.0]}, "Not a recipe .*: its parts do not fit together"),
+        ({"sds": [float("nan")]}, r"Not a recipe .*: sds\[0\] must be a finite number"),
+        ({"names": None}, "Not a recipe .*: names must be a list; got None"),
     ],
 )
 def test_damaged_recipes_are_refused(recipe, damage, message):

@@ -1,0 +1,121 @@
+"""What the file of a posterior holds: every field and array with its type, range and length.
+
+`dbrm.posterior.storage` writes and reads such files, and checks what parts mean together.
+"""
+
+from dbrm.data.recipe import RECIPE
+from dbrm.data.schema import (
+    ArrayOf,
+    ListOf,
+    MappingOf,
+    Nullable,
+    Real,
+    Record,
+    Schema,
+    Text,
+    Whole,
+)
+from dbrm.posterior.latent_storage import EFFECT, latent_arrays
+
+__all__ = ["POSTERIOR"]
+
+_TEXTS = ListOf(Text())
+_COUNTS = MappingOf(Whole())
+# The largest number whose square is finite: variances and leverages are squares.
+_LARGEST = 1e150
+# Sums of probabilities are one up to rounding.
+_ONE = 1.0 + 1e-6
+
+_RECORD = Record(
+    {
+        "response": Text(),
+        "algorithm": Text(),
+        "uncertainty": Text(("laplace", "plugin")),
+        "n_chains": Whole(),
+        "n_evaluated": Whole(),
+        "seconds": Real(low=0.0),
+        "seed": Nullable(Whole(high=2**1024)),
+        "status_counts": MappingOf(Whole(), keys=Whole(high=255)),
+        "rejections": _COUNTS,
+        "moves": MappingOf(ListOf(Whole(), 2)),
+        "chain_log_mass": Nullable(_TEXTS),
+        "settings": MappingOf(Text()),
+        "formula": Text(),
+        "given": _TEXTS,
+        "n_rows": Whole(),
+        "version": Text(),
+        "n_finished": Nullable(Whole()),
+        "failures": MappingOf(Text(), keys=Whole()),
+        "ended": Text(),
+    },
+    optional=frozenset(
+        {"settings", "formula", "given", "n_rows", "version", "n_finished", "failures", "ended"}
+    ),
+)
+
+_CONTENT = Record(
+    {
+        "format": Whole(1),
+        "recipe": RECIPE,
+        "record": _RECORD,
+        "names": ListOf(Text(), "names"),
+        "features": ListOf(Text(), "features"),
+        "aliases": MappingOf(_TEXTS, keys=Whole(below="features")),
+        "always": _TEXTS,
+        "transforms": _TEXTS,
+        "law": Nullable(ListOf(Text(), 2)),
+        "n_refined": Whole(),
+        "n_rows": Whole(1),
+        "effects": ListOf(EFFECT, "effects"),
+        "reports": ListOf(ListOf(Whole(below="features")), 2),
+        "report_effects": ListOf(ListOf(Whole(below="effects")), 2),
+        "unexplored": Nullable(Real()),
+        "disagreements": ListOf(Whole(below="features")),
+        "latent_disagreements": ListOf(Whole(below="effects")),
+        "draws": ListOf(Text(), "draws"),
+    }
+)
+
+
+def _fits(name: str, count: str | int) -> dict[str, ArrayOf]:
+    return {
+        f"{name}_sizes": ArrayOf("<i8", (count,), low=1, high=2**20),
+        f"{name}_numbers": ArrayOf("<f8", (count, 4), nan=True),
+        f"{name}_statuses": ArrayOf("|u1", (count,)),
+        f"{name}_coefficients": ArrayOf(
+            "<f8", (f"{name}_coefficients",), low=-_LARGEST, high=_LARGEST
+        ),
+        f"{name}_covariances": ArrayOf("<f8", (None,), low=-_LARGEST, high=_LARGEST),
+    }
+
+
+POSTERIOR = Schema(
+    _CONTENT,
+    {
+        "models_keys": ArrayOf("<u8", ("models", 2)),
+        "models_starts": ArrayOf("<i8", ("models+1",), low=0),
+        "models_members": ArrayOf("<i4", (None,), low=0, below="features"),
+        "models_log_evidence": ArrayOf("<f8", ("models",), high=_LARGEST),
+        "models_log_prior": ArrayOf("<f8", ("models",), high=_LARGEST),
+        "models_statuses": ArrayOf("|u1", ("models",)),
+        "models_latent": ArrayOf("<u8", ("models",)),
+        "probability": ArrayOf("<f8", ("models",), low=0.0, high=_ONE),
+        "chain_log_mass": ArrayOf("<f8", (None,), nan=True),
+        "mass": ArrayOf("<f8", (2,), high=_LARGEST),
+        "visited": ArrayOf("<i8", (None,), low=0, below="models"),
+        "visited_sizes": ArrayOf("<i8", ("chains",), low=0),
+        "table": ArrayOf("<f8", (None, "names"), low=-1.8e308, high=1.8e308),
+        "chain_inclusion": ArrayOf("<f8", ("chains", "features"), low=0.0, high=_ONE),
+        "captured": ArrayOf("<f8", ("chains",), low=0.0, high=_ONE),
+        "rhat": ArrayOf("<f8", ("draws",), low=0.0, nan=True),
+        "effective": ArrayOf("<f8", ("draws",), low=0.0, nan=True),
+        "frequency": ArrayOf("<f8", ("features",), low=0.0, high=_ONE),
+        **_fits("averaged", "averaged"),
+        "averaged_shifts": ArrayOf("<f8", ("averaged_coefficients",), low=-_LARGEST, high=_LARGEST),
+        **_fits("reports", 2),
+        "effect_#_positions": ArrayOf("<f8", ("nodes_#",), low=-_LARGEST, high=_LARGEST),
+        **latent_arrays("averaged"),
+        **latent_arrays("reports"),
+    },
+    optional=frozenset({"frequency"}),
+)
