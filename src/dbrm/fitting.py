@@ -57,7 +57,7 @@ def fit(
     offset
         Known part of the linear predictor.
     trials
-        Numbers of trials of a binomial response.
+        Numbers of trials of a binomial response; k trials are k rows, in priors and penalties too.
     exposure
         Observation times or areas of counts.
     **settings

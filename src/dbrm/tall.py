@@ -119,11 +119,10 @@ def represent(rows: AbstractRows, settings: Settings) -> tuple[Table, Observatio
     sample = Observations(**extras)
     if chosen.size == rows.n_rows:
         return table, sample
-    total = float(np.sum(list(rows.each(_weight, ()))))
+    total = float(np.sum(list(rows.each(_count, ()))))
     weights = np.ones(chosen.size) if sample.weights is None else sample.weights
-    return table, replace(sample, weights=weights * (total / weights.sum()))
+    return table, replace(sample, weights=weights * (total / sample.n))
 
 
-def _weight(block: Block) -> float:
-    weights = block.extras.get("weights")
-    return float(block.n_rows if weights is None else weights.sum())
+def _count(block: Block) -> float:
+    return Observations(**block.extras).n

@@ -70,8 +70,9 @@ class Observations:
 
     @property
     def n(self) -> float:
-        """Number of observations, weights counted."""
-        return float(self.response.size if self.weights is None else self.weights.sum())
+        """Number of observations, weights and trials counted: k trials are k rows."""
+        counts = [column for column in (self.weights, self.trials) if column is not None]
+        return float(np.prod(counts, axis=0).sum()) if counts else float(self.response.size)
 
 
 def build_engine(

@@ -118,6 +118,11 @@ class GlmEngine(AbstractEngine):
     def _totals(self) -> Column:
         return self._weights * self._trials
 
+    @property
+    def n(self) -> float:
+        """Number of observations, weights and trials counted."""
+        return float(self._totals.sum())
+
     @cached_property
     def _always(self) -> Matrix:
         """Always-in columns, those that depend on others before them removed."""
@@ -159,7 +164,7 @@ class GlmEngine(AbstractEngine):
         )
         sizes = np.arange(self.n_always, raw.shape[1] + 1)
         dispersed = family.has_dispersion and family.given_dispersion is None
-        prior = glm_prior(self.prior, sizes, float(weights.sum()), dispersed=dispersed)
+        prior = glm_prior(self.prior, sizes, self.n, dispersed=dispersed)
         n_fixed = self.n_always + 1
         if isinstance(family, CompiledFamily) and compiled:
             constants = family.constants(y, weights, trials, group_mean)
@@ -318,11 +323,10 @@ class GlmEngine(AbstractEngine):
 
     def _price(self, size: int) -> float:
         """About what one more column costs under the prior, beside `size` others."""
-        n = float(self._weights.sum())
-        prior = glm_prior(self.prior, np.array([size, size + 1]), n, dispersed=False)
+        prior = glm_prior(self.prior, np.array([size, size + 1]), self.n, dispersed=False)
         constant = prior.table.constant
         if prior.kind != TABLE or prior.table.needs_wald or not np.all(np.isfinite(constant)):
-            return 0.5 * float(np.log(max(n, 1.0)))
+            return 0.5 * float(np.log(max(self.n, 1.0)))
         return float(constant[0] - constant[1])
 
 

@@ -133,8 +133,8 @@ class LatentEngine(AbstractEngine):
 
     @cached_property
     def n(self) -> float:
-        """Number of observations."""
-        return float(self.weights.sum())
+        """Number of observations, weights and trials counted."""
+        return float((self.weights * self.trials).sum())
 
     @cached_property
     def noise(self) -> Noise:

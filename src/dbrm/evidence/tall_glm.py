@@ -183,7 +183,7 @@ class TallGlmEngine(AbstractTallEngine):
 
     def _price(self, sizes: IntArray) -> FloatArray:
         """What models of these sizes have beside their maximised log likelihood."""
-        n = float(self._constants[2])
+        n = float(self._constants[0])
         prior = glm_prior(self.sample_engine.prior, sizes, n, dispersed=False)
         return np.asarray(prior.table.constant)
 

@@ -98,7 +98,7 @@ class CountRows:
         ones = np.ones(y.size)
         weights, trials = extras.get("weights", ones), extras.get("trials", ones)
         found = self.family.constants(y, weights, trials, y / np.maximum(trials, 1.0))
-        return np.array([found.n, found.rest, float(weights.sum())])
+        return np.array([found.n, found.rest])
 
 
 @final

@@ -101,7 +101,7 @@ class Binomial(CompiledFamily):
         rate = y / np.maximum(trials, 1.0)
         best = scipy.special.xlogy(y, rate) + scipy.special.xlog1py(trials - y, -rate)
         return shape_constants(
-            float(weights @ (trials > 0)),
+            float((weights * trials).sum()),
             rest=float(weights @ _log_choose(trials, y)),
             saturated=float(weights @ best),
         )
