@@ -43,7 +43,7 @@ class Guard:
         outside = undefined | (columns < self._low) | (columns > self._high)
         return pd.DataFrame(
             {
-                "dropped_mass": self._share(undefined),
+                "dropped_mass": self._averaged.dropped_mass(table),
                 "outside_mass": self._share(outside),
                 "features": self._names(outside),
             }

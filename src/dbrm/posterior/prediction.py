@@ -84,18 +84,35 @@ class AveragedModels:
     ) -> Iterator[StudentMixture | FamilyMixture]:
         """The predictive law of the rows, so many of them at a time as memory allows."""
         n = table.n_rows
-        columns = evaluate(self.features, table)[0]
-        always = np.column_stack([np.ones(n), evaluate(self.always, table)[0]])
         shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
+        for part, predictor in self._predictors(table, shift):
+            yield self._mixture(*predictor, None if counts is None else counts[part])
+
+    def dropped_mass(self, table: Table) -> Column:
+        """Posterior share of the models that are undefined or overflow, by row."""
+        parts = []
+        for _, (weights, _, _) in self._predictors(table, np.zeros(table.n_rows)):
+            # A row where no model is defined has no weights, NaN.
+            gone = ~(weights > 0) & (self.probability > 0)[:, None]
+            share = self.probability @ gone / self.probability.sum()
+            parts.append(np.where(np.isnan(weights[0]), 1.0, share))
+        return np.concatenate(parts)
+
+    def _predictors(
+        self, table: Table, shift: Column
+    ) -> Iterator[tuple[slice, tuple[Matrix, Matrix, Matrix]]]:
+        """Linear predictors of the rows, so many of them at a time as memory allows."""
+        n = table.n_rows
+        columns = evaluate(self.features, table)[0]
+        always = np.column_stack([np.ones(n), evaluate(self.always, table)[0]])
         block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
         step = max(1, block // len(self.models))
         places = places_of(self.effects, table)
         for start in range(0, n, step):
             part = slice(start, start + step)
             here = None if places is None else [p if p is None else p[part] for p in places]
-            predictor = self._predictor(always[part], columns[part], shift[part], here)
-            yield self._mixture(*predictor, None if counts is None else counts[part])
+            yield part, self._predictor(always[part], columns[part], shift[part], here)
 
     def _predictor(
         self, always: Matrix, columns: Matrix, shift: Column, places: Sequence[Any] | None
@@ -108,11 +125,14 @@ class AveragedModels:
             # A model is not defined where one of its terms is not.
             weights[self._uses.T.astype(np.float64) @ ~finite.T > 0] = 0.0
             design = np.where(finite, design, 0.0)
-        locations = self._centres.T @ design.T
-        leverages = np.zeros_like(locations)
-        for position in range(len(self.models)) if self.integrates else ():
-            own = design[:, self._uses[:, position]]
-            leverages[position] = np.einsum("ni,ni->n", own @ self.fits[position].covariance, own)
+        # Products of enormous and tiny numbers overflow: caught below, row by row.
+        with np.errstate(over="ignore", invalid="ignore"):
+            locations = self._centres.T @ design.T
+            leverages = np.zeros_like(locations)
+            for position in range(len(self.models)) if self.integrates else ():
+                own = design[:, self._uses[:, position]]
+                half = own @ self.fits[position].covariance
+                leverages[position] = np.einsum("ni,ni->n", half, own)
         if places is not None:
             for position, fit in enumerate(self.fits):
                 if fit.latent is not None:
@@ -120,6 +140,9 @@ class AveragedModels:
                     location, variance = fit.latent.predictor(self.effects, places, own)
                     locations[position] = location
                     leverages[position] = variance / fit.dispersion
+        overflow = ~(np.isfinite(locations) & np.isfinite(leverages))
+        for values in (weights, locations, leverages):
+            values[overflow] = 0.0
         totals = weights.sum(axis=0)
         # A row where no model is defined has no prediction.
         weights /= np.where(totals > 0, totals, np.nan)

@@ -90,3 +90,18 @@ def test_features_of_every_model_are_guarded_too(data):
     report = posterior.extrapolation(pd.DataFrame({"a": [1.5, 1.5], "b": [0.0, 2.0]}))
     assert report["dropped_mass"].tolist() == [1.0, 0.0]
     assert report["features"][0][0] == "log_abs(b)"
+
+
+@pytest.mark.parametrize("penalty", ["multiplicity", 1.0])
+def test_a_model_whose_variances_overflow_leaves_the_others_their_intervals(penalty):
+    """Columns near 1e-100: the variance of a product's coefficient is beyond floating point."""
+    draw = np.random.default_rng(6)
+    rows = pd.DataFrame(draw.uniform(1e-120, 1e-100, size=(60, 2)), columns=["a", "b"])
+    y = 1e100 * rows["a"] + 0.4 * draw.normal(size=60)
+    posterior = fitted(rows, y, penalty=penalty, transforms=["exp"])
+    dropped = posterior.extrapolation(rows)["dropped_mass"]
+    assert np.all((dropped > 0) & (dropped < 1))
+    interval = posterior.predict_interval(rows)
+    assert np.all(np.isfinite(interval))
+    assert np.isfinite(posterior.predict_sd(rows)).all()
+    assert np.mean((y >= interval[:, 0]) & (y <= interval[:, 1])) > 0.8
