@@ -46,7 +46,8 @@ _MEANINGS = {
     Status.SATURATED: "a function in the feature hardly varies, compared with its whole range",
     Status.RANK_DEFICIENT: "the model's columns are linearly dependent",
     Status.PERFECT_FIT: "the model fits the training rows perfectly; the residual floor applies",
-    Status.SEPARATED: "the classes are separated: the likelihood has no maximum, only a supremum",
+    Status.SEPARATED: "the likelihood has no maximum, only a supremum: the columns separate the "
+    "classes, or mark rows without any event",
     Status.NOT_CONVERGED: "Newton's method stopped before convergence",
     Status.UNDEFINED: "the coefficient prior is undefined for a model of this size",
 }

@@ -1,18 +1,18 @@
 r"""The predictive law of a generalised linear model, mixed over models and coefficients.
 
-Within a model the linear predictor of a new row is about normal,
-:math:`\eta \sim N(x'\hat\beta, s^2)` with :math:`s^2 = x'Cx`. Integrals over it are sums
-over equally spaced nodes :math:`z_q` with weights :math:`\omega_q \propto e^{-z_q^2/2}`:
+Within a model the linear predictor of a new row has a distribution
+(`dbrm.posterior.predictor_distribution`) about :math:`x'\hat\beta` with the variance
+:math:`s^2 = x'Cx`. Integrals over it are sums over equally spaced nodes :math:`\eta_q` with
+weights :math:`\omega_q`:
 
 .. math::
-    p(y^*|y) = \sum_M p(M|y) \sum_q \omega_q\, f\bigl(y^* \mid h^{-1}(x'\hat\beta + s z_q)\bigr).
+    p(y^*|y) = \sum_M p(M|y) \sum_q \omega_q\, f\bigl(y^* \mid h^{-1}(\eta_q)\bigr).
 
-With a step of :math:`(1 + s^2)^{-1/2}` means are exact to :math:`10^{-8}`; a fixed
-Gauss-Hermite rule would not be where coefficients are uncertain. For the cdf and its
-quantiles all models share one grid (`dbrm.posterior.predictor_grid`), fine enough for the
-noise of the response.
+Their means are exact to :math:`10^{-8}`; a fixed Gauss-Hermite rule would not be where
+coefficients are uncertain. For the cdf and its quantiles all models share one grid
+(`dbrm.posterior.predictor_grid`), fine enough for the noise of the response.
 
-The plug-in version, the paper's (Sec. 4.1), has the single node :math:`z = 0`; it is
+The plug-in version, the paper's (Sec. 4.1), has the single node :math:`x'\hat\beta`; it is
 over-confident in the tails.
 """
 
@@ -24,13 +24,16 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.evidence import Family, Link
+from dbrm.posterior.predictor_distribution import (
+    AbstractPredictor,
+    LogGammaPredictor,
+    NormalPredictor,
+)
 from dbrm.posterior.predictor_grid import PredictorGrid, spread_on_grid
 from dbrm.posterior.quantiles import find_quantiles
 
 __all__ = ["FamilyMixture"]
 
-# Nodes reach so far on both sides; at most so many.
-_REACH, _MOST_NODES = 7.0, 401
 # Models that weigh less in a row do not ask for more nodes there.
 _LIGHT = 1e-4
 # Links bend over this width; log dispersions that differ by less are taken together.
@@ -50,6 +53,8 @@ class FamilyMixture:
         Numbers of trials of the new rows, if the family has any.
     integrate
         Whether to integrate over the coefficients or to use their mode.
+    shifts
+        How far the mean of the linear predictor is from its location, ``None`` for not at all.
     """
 
     family: Family
@@ -60,23 +65,25 @@ class FamilyMixture:
     dispersions: FloatArray
     trials: Column | None = None
     integrate: bool = True
+    shifts: Matrix | None = None
 
-    def _rule(self, model: int) -> tuple[FloatArray, FloatArray]:
-        """Standard normal nodes and weights for one model's mean."""
+    @cached_property
+    def _predictor(self) -> AbstractPredictor:
+        """Distribution of the linear predictor, of which plug-in predictions use the location."""
         if not self.integrate:
-            return np.zeros(1), np.ones(1)
-        scales = self.scales[model]
-        worst = float(np.max(scales, initial=0.0, where=self.weights[model] > _LIGHT))
-        half = min(int(np.ceil(_REACH * np.sqrt(1.0 + worst**2))), _MOST_NODES // 2)
-        nodes = np.linspace(-_REACH, _REACH, 2 * half + 1)
-        weights = np.exp(-0.5 * nodes**2)
-        return nodes, weights / weights.sum()
+            return NormalPredictor(self.locations, np.zeros_like(self.locations))
+        shifts = np.zeros_like(self.locations) if self.shifts is None else self.shifts
+        if self.link.name == "log":
+            return LogGammaPredictor(self.locations, self.scales, shifts)
+        return NormalPredictor(self.locations + shifts, self.scales)
 
-    def _means(self, model: int, nodes: FloatArray) -> Matrix:
-        """Mean of each row (columns) at each node (rows) of one model."""
+    def _rule(self, model: int) -> tuple[Matrix, Matrix]:
+        """Mean of each row (columns) at each node (rows) of one model, and the nodes' weights."""
         with np.errstate(all="ignore"):
-            eta = self.locations[model] + nodes[:, None] * self.scales[model]
-            return self._inside(self.link.mean(eta))
+            if not self.integrate:
+                return self._inside(self.link.mean(self.locations[model]))[None], np.ones((1, 1))
+            eta, weights = self._predictor.rule(model, self.weights[model] > _LIGHT)
+            return self._inside(self.link.mean(eta)), weights
 
     def _noise(self, eta: Column, dispersion: float) -> Column:
         """Standard deviation of the response, in units of eta."""
@@ -109,8 +116,8 @@ class FamilyMixture:
             return np.asarray(np.einsum("mn,mn->n", self.weights, means) * self._size)
         total = np.zeros(self.weights.shape[1])
         for model, weight in enumerate(self.weights):
-            nodes, node_weights = self._rule(model)
-            total += weight * (node_weights @ self._means(model, nodes))
+            means, node_weights = self._rule(model)
+            total += weight * _average(node_weights, means)
         return total * self._size
 
     def standard_deviation(self) -> Column:
@@ -120,15 +127,18 @@ class FamilyMixture:
     def _moments(self) -> tuple[Column, Column]:
         """Mean and standard deviation."""
         first, second = np.zeros((2, self.weights.shape[1]))
-        for model, weight in enumerate(self.weights):
-            nodes, node_weights = self._rule(model)
-            means = self._means(model, nodes)
-            within = self._variance(means, float(self.dispersions[model]))
-            centre = node_weights @ means
-            spread = node_weights @ (within + ((means - centre) * self._size) ** 2)
-            first += weight * centre * self._size
-            second += weight * (spread + (centre * self._size) ** 2)
-        return first, np.sqrt(np.maximum(second - first**2, 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for model, weight in enumerate(self.weights):
+                means, node_weights = self._rule(model)
+                within = self._variance(means, float(self.dispersions[model]))
+                centre = _average(node_weights, means)
+                spread = _average(node_weights, within + ((means - centre) * self._size) ** 2)
+                first += weight * centre * self._size
+                second += weight * (spread + (centre * self._size) ** 2)
+            variance = np.maximum(second - first**2, 0.0)
+        # Beyond floating point, not undefined: the mean tells whether there is a prediction.
+        beyond = np.isnan(variance) & ~np.isnan(first)
+        return first, np.sqrt(np.where(beyond, np.finfo(float).max, variance))
 
     def cdf(self, value: Column, rows: IntArray | slice = slice(None)) -> Column:
         """Probability of each row's response being at most its `value`, to about 1e-5."""
@@ -150,21 +160,20 @@ class FamilyMixture:
             groups = np.round(np.log(self.dispersions) / _SAME_DISPERSION)
         grids = []
         for group in np.unique(groups):
-            models = groups == group
-            scales = self.scales[models] if self.integrate else np.zeros((int(models.sum()), 1))
-            parts = self.weights[models], self.locations[models], scales + 0.0 * width
+            models = np.flatnonzero(groups == group)
             share = np.nansum(self.weights[models], axis=1)
             share = share if share.sum() > 0 else np.ones_like(share)
             dispersion = float(np.average(self.dispersions[models], weights=share))
-            grids.append((spread_on_grid(*parts, width), dispersion))
+            grid = spread_on_grid(self.weights, self._predictor, models, width)
+            grids.append((grid, dispersion))
         return grids
 
     def _width(self) -> Column:
         """Least width in eta over which the cdf of each row varies."""
         width = np.full(self.weights.shape[1], _WIDEST)
         for model, weight in enumerate(self.weights):
-            reach = 2.0 * self.scales[model] if self.integrate else np.zeros(weight.size)
-            for eta in (self.locations[model] - reach, self.locations[model] + reach):
+            centre, reach = self._predictor.means[model], 2.0 * self._predictor.scales[model]
+            for eta in (centre - reach, centre + reach):
                 noise = self._noise(eta, float(self.dispersions[model]))
                 usable = (weight > _LIGHT) & (noise > 0)
                 width = np.where(usable, np.minimum(width, noise), width)
@@ -196,10 +205,16 @@ class FamilyMixture:
             if not mine.any():
                 continue
             _, rows = np.nonzero(mine)
-            noise = rng.standard_normal(rows.size) if self.integrate else 0.0
-            eta = self.locations[model, rows] + self.scales[model, rows] * noise
+            eta = self.locations[model, rows]
+            if self.integrate:
+                eta = self._predictor.sample(rng, model, rows)
             with np.errstate(all="ignore"):
                 mean = self._inside(self.link.mean(eta))
             trials = None if self.trials is None else self.trials[rows]
             out[mine] = self.family.rvs(rng, mean, float(self.dispersions[model]), trials)
         return out
+
+
+def _average(weights: Matrix, values: Matrix) -> Column:
+    """Sum over nodes of weight times value, for each row."""
+    return np.asarray((weights * values).sum(axis=0))

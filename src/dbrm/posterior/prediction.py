@@ -12,7 +12,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
-from dbrm.evidence import BoundEffect, ModelFit
+from dbrm.evidence import BoundEffect, ModelFit, find_link
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.mixture import StudentMixture
@@ -23,6 +23,9 @@ __all__ = ["AveragedModels", "shift_of"]
 # Models times rows held at once while predicting: a family that integrates holds several
 # numbers for each.
 _STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 1_000_000
+
+# Weights, modes, shifts and variances of the linear predictors: models by rows.
+Predictor = tuple[Matrix, Matrix, Matrix, Matrix]
 
 
 @final
@@ -92,16 +95,14 @@ class AveragedModels:
     def dropped_mass(self, table: Table) -> Column:
         """Posterior share of the models that are undefined or overflow, by row."""
         parts = []
-        for _, (weights, _, _) in self._predictors(table, np.zeros(table.n_rows)):
+        for _, (weights, *_) in self._predictors(table, np.zeros(table.n_rows)):
             # A row where no model is defined has no weights, NaN.
             gone = ~(weights > 0) & (self.probability > 0)[:, None]
             share = self.probability @ gone / self.probability.sum()
             parts.append(np.where(np.isnan(weights[0]), 1.0, share))
         return np.concatenate(parts)
 
-    def _predictors(
-        self, table: Table, shift: Column
-    ) -> Iterator[tuple[slice, tuple[Matrix, Matrix, Matrix]]]:
+    def _predictors(self, table: Table, shift: Column) -> Iterator[tuple[slice, Predictor]]:
         """Linear predictors of the rows, so many of them at a time as memory allows."""
         n = table.n_rows
         columns = evaluate(self.features, table)[0]
@@ -116,8 +117,8 @@ class AveragedModels:
 
     def _predictor(
         self, always: Matrix, columns: Matrix, shift: Column, places: Sequence[Any] | None
-    ) -> tuple[Matrix, Matrix, Matrix]:
-        """Weight, location and variance (without dispersion) of eta: models by rows."""
+    ) -> Predictor:
+        """Weight, mode, shift of the mean, variance (without dispersion) of eta: models by rows."""
         design = np.hstack([always, columns])
         finite: Mask = np.asarray(np.isfinite(design))
         weights = np.repeat(self.probability[:, None], len(design), axis=1)
@@ -127,7 +128,8 @@ class AveragedModels:
             design = np.where(finite, design, 0.0)
         # Products of enormous and tiny numbers overflow: caught below, row by row.
         with np.errstate(over="ignore", invalid="ignore"):
-            locations = self._centres.T @ design.T
+            locations = self._modes.T @ design.T
+            shifts = self._moves.T @ design.T
             leverages = np.zeros_like(locations)
             for position in range(len(self.models)) if self.integrates else ():
                 own = design[:, self._uses[:, position]]
@@ -138,15 +140,25 @@ class AveragedModels:
                 if fit.latent is not None:
                     own = design[:, self._uses[:, position]]
                     location, variance = fit.latent.predictor(self.effects, places, own)
-                    locations[position] = location
+                    locations[position], shifts[position] = location, 0.0
                     leverages[position] = variance / fit.dispersion
-        overflow = ~(np.isfinite(locations) & np.isfinite(leverages))
-        for values in (weights, locations, leverages):
-            values[overflow] = 0.0
+        locations += shift
+        undefined = ~(np.isfinite(locations + shifts) & np.isfinite(leverages))
+        if self._inverts:
+            # A mean of one over zero or less: the model says nothing here.
+            undefined |= ~(locations > 0)
+        for values in (weights, shifts, leverages):
+            values[undefined] = 0.0
+        locations[undefined] = 1.0
         totals = weights.sum(axis=0)
         # A row where no model is defined has no prediction.
         weights /= np.where(totals > 0, totals, np.nan)
-        return weights, locations + shift, np.maximum(leverages, 0.0)
+        return weights, locations, shifts, np.maximum(leverages, 0.0)
+
+    @property
+    def _inverts(self) -> bool:
+        """Whether means are one over the linear predictor, which then must stay positive."""
+        return self.law is not None and self.integrate and self.law.link.name == "inverse"
 
     @cached_property
     def _uses(self) -> Masks:
@@ -159,33 +171,62 @@ class AveragedModels:
         return uses
 
     @cached_property
-    def _centres(self) -> Matrix:
-        """Coefficient of each term (rows) in each model (columns), zero where it has none."""
-        centres = np.zeros(self._uses.shape)
-        for position, chosen in enumerate(self.models):
-            fixed = 1 + len(self.always)
-            terms = np.concatenate([np.arange(fixed), fixed + chosen])
-            centres[terms, position] = self.centre(position)
-        return centres
+    def _modes(self) -> Matrix:
+        return self._by_term([fit.coefficients for fit in self.fits])
+
+    @cached_property
+    def _moves(self) -> Matrix:
+        return self._by_term(self.shifts if self.integrates else [0.0 * s for s in self.shifts])
+
+    def _by_term(self, values: Sequence[FloatArray]) -> Matrix:
+        """Value of each term (rows) in each model (columns), zero where it is not."""
+        out = np.zeros(self._uses.shape)
+        fixed = 1 + len(self.always)
+        for position, (chosen, own) in enumerate(zip(self.models, values, strict=True)):
+            out[np.concatenate([np.arange(fixed), fixed + chosen]), position] = own
+        return out
 
     def _mixture(
-        self, weights: Matrix, locations: Matrix, leverages: Matrix, trials: Column | None
+        self,
+        weights: Matrix,
+        locations: Matrix,
+        shifts: Matrix,
+        leverages: Matrix,
+        trials: Column | None,
     ) -> StudentMixture | FamilyMixture:
         dispersions = np.array([fit.dispersion for fit in self.fits])
         if self.law is not None:
+            link, scales = self.law.link, np.sqrt(dispersions[:, None] * leverages)
+            if self._inverts:
+                link, (locations, shifts, scales) = (
+                    find_link("log"),
+                    _log_mean_of_inverse(locations, shifts, scales),
+                )
             return FamilyMixture(
                 family=self.law.family,
-                link=self.law.link,
+                link=link,
                 weights=weights,
                 locations=locations,
-                scales=np.sqrt(dispersions[:, None] * leverages),
+                scales=scales,
                 dispersions=dispersions,
                 trials=trials,
                 integrate=self.integrate,
+                shifts=shifts,
             )
         scales = np.sqrt(dispersions[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])
         return StudentMixture(weights, locations, scales, df)
+
+
+def _log_mean_of_inverse(
+    locations: Matrix, shifts: Matrix, scales: Matrix
+) -> tuple[Matrix, Matrix, Matrix]:
+    r"""Location, shift and scale of :math:`-\log\eta`, to second order.
+
+    One over a normal variable has no mean; one over a positive one has.
+    """
+    relative = scales / locations
+    return -np.log(locations), 0.5 * relative**2 - shifts / locations, relative
 
 
 def places_of(effects: Sequence[BoundEffect], table: Table) -> list[Any] | None:

@@ -1,11 +1,12 @@
 r"""The mixture of linear predictors of many models, carried by one grid per row.
 
-A row's linear predictor has the law :math:`\sum_M p_M N(m_M, s_M^2)`. What follows from it,
+A row's linear predictor has the density :math:`\sum_M p_M f_M`, normal ones or others
+(`dbrm.posterior.predictor_distribution`). What follows from it,
 :math:`\int F(\eta)\,p(\eta)\,d\eta` for an :math:`F` that varies over widths no smaller than
 :math:`w`, is a sum over points with a step :math:`h = w/4`: components wider than a step put
 their density there (the trapezoidal rule, exact to :math:`10^{-8}`); narrower ones are three
-Gauss-Hermite nodes, each shared among six points so that polynomials of degree five stay
-exact. Thousands of components become tens of points.
+nodes with the same first moments, each shared among six points so that polynomials of degree
+five stay exact. Thousands of components become tens of points.
 """
 
 from dataclasses import dataclass
@@ -14,15 +15,14 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, IntArray, Matrix
+from dbrm.posterior.predictor_distribution import AbstractPredictor
 
 __all__ = ["PredictorGrid", "spread_on_grid"]
 
-# Steps per width; components are followed so many standard deviations; most points.
-_FINENESS, _REACH, _MOST_POINTS = 4.0, 6.0, 1000
+# Steps per width; most points.
+_FINENESS, _MOST_POINTS = 4.0, 1000
 # Points that share a narrow component.
 _SHARED = 6
-_NODES = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)])
-_NODE_WEIGHTS = np.array([1.0, 4.0, 1.0]) / 6.0
 
 
 @final
@@ -35,18 +35,21 @@ class PredictorGrid:
 
 
 def spread_on_grid(
-    weights: Matrix, locations: Matrix, scales: Matrix, width: Column
+    weights: Matrix, predictor: AbstractPredictor, models: IntArray, width: Column
 ) -> PredictorGrid:
-    """Put models (rows of the matrices) on one grid for each row of the data (columns).
+    """Put some models (rows of the matrices) on one grid for each row of the data (columns).
 
     Parameters
     ----------
+    models
+        Which of the models.
     width
         Smallest width of what will be integrated, for each row of the data.
     """
-    present = weights > 0
-    low = np.min(locations - _REACH * scales, axis=0, initial=np.inf, where=present)
-    high = np.max(locations + _REACH * scales, axis=0, initial=-np.inf, where=present)
+    present = weights[models] > 0
+    ends = predictor.reach
+    low = np.min(ends[0][models], axis=0, initial=np.inf, where=present)
+    high = np.max(ends[1][models], axis=0, initial=-np.inf, where=present)
     empty = ~(low <= high)
     low, high = np.where(empty, 0.0, low), np.where(empty, 0.0, high)
     step = width / _FINENESS
@@ -56,37 +59,27 @@ def spread_on_grid(
     start = 0.5 * (low + high) - 0.5 * (n_points - 1) * step
     points = start + np.arange(n_points)[:, None] * step
     masses = np.zeros_like(points)
-    for weight, location, scale in zip(weights, locations, scales, strict=True):
-        wide = (weight > 0) & (scale >= step)
-        narrow = (weight > 0) & (scale < step)
-        if wide.any():
-            masses[:, wide] += weight[wide] * _density(points[:, wide], location[wide], scale[wide])
-        if narrow.any():
-            _share(masses, np.flatnonzero(narrow), weight, location, scale, start, step)
+    for model in models.tolist():
+        weight, scale = weights[model], predictor.scales[model]
+        wide = np.flatnonzero((weight > 0) & (scale >= step))
+        narrow = np.flatnonzero((weight > 0) & (scale < step))
+        if wide.size:
+            values = predictor.density(model, wide, points[:, wide])
+            masses[:, wide] += weight[wide] * (values / values.sum(axis=0))
+        if narrow.size:
+            nodes, node_weights = predictor.three_nodes(model, narrow)
+            places = (nodes - start[narrow]) / step[narrow]
+            _share(masses, narrow, places, node_weights * weight[narrow])
     return PredictorGrid(points, masses)
 
 
-def _density(points: Matrix, location: Column, scale: Column) -> Matrix:
-    values = np.exp(-0.5 * ((points - location) / scale) ** 2)
-    return np.asarray(values / values.sum(axis=0))
-
-
-def _share(
-    masses: Matrix,
-    rows: IntArray,
-    weight: Column,
-    location: Column,
-    scale: Column,
-    start: Column,
-    step: Column,
-) -> None:
+def _share(masses: Matrix, rows: IntArray, places: Matrix, node_weights: Matrix) -> None:
     """Add narrow components, their nodes shared among the nearest points."""
-    for node, node_weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
-        place = (location[rows] + node * scale[rows] - start[rows]) / step[rows]
+    for place, node_weight in zip(places, node_weights, strict=True):
         first = np.clip(np.floor(place) - (_SHARED // 2 - 1), 0, len(masses) - _SHARED)
         shares = _lagrange(place - first)
         for j, share in enumerate(shares):
-            masses[first.astype(np.int64) + j, rows] += node_weight * weight[rows] * share
+            masses[first.astype(np.int64) + j, rows] += node_weight * share
 
 
 def _lagrange(place: Column) -> list[Column]:

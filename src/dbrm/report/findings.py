@@ -165,6 +165,9 @@ def _fit(posterior: "Posterior") -> list[Finding]:
     status = posterior.best_model.fit.status
     if status == Status.OK:
         return []
+    law = posterior._source.law
+    if status == Status.SEPARATED and law is not None and not law.family.has_trials:
+        return [_NO_EVENTS]
     known = _SPECIAL.get(status)
     if known is None:
         text = f"{status.meaning[:1].upper()}{status.meaning[1:]}. Do not rely on its coefficients."
@@ -186,6 +189,15 @@ _SPECIAL = {
         "Read their size with care.",
     ),
 }
+
+
+_NO_EVENTS = Finding(
+    "care",
+    "The best model marks rows without any event",
+    "There the data bound the rate from above only: it could be arbitrarily small, and the "
+    "coefficients that say so arbitrarily large. A correction keeps them finite; predictions "
+    "there rest on the prior, about half an event in as many rows.",
+)
 
 
 def _kept(posterior: "Posterior") -> list[Finding]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbrm.report.wording import format_probability
+from dbrm.report.wording import describe_status, format_probability
 from dbrm.status import Status
 
 if TYPE_CHECKING:
@@ -107,9 +107,12 @@ def _notes(posterior: "Posterior") -> list[str]:
             f"Predictions average over the {posterior.n_averaged:,} most probable models, which "
             f"hold {posterior.averaged_share:.0%} of the probability; max_averaged= allows more."
         )
+    law = posterior._source.law
+    classes = law is not None and law.family.has_trials
     for code, count in sorted(record.status_counts.items()):
         if code != Status.OK:
-            notes.append(f"{count:,} evaluations: {Status(code).meaning}.")
+            meaning = describe_status(Status(code), classes=classes)
+            notes.append(f"{count:,} evaluations: {meaning}.")
     return notes
 
 

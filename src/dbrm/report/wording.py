@@ -3,7 +3,16 @@
 import re
 from collections.abc import Sequence
 
-__all__ = ["display", "format_probability", "format_share", "listed", "shorten"]
+from dbrm.status import Status
+
+__all__ = [
+    "describe_status",
+    "display",
+    "format_probability",
+    "format_share",
+    "listed",
+    "shorten",
+]
 
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d{4,}(?:e[+-]?\d+)?")
 
@@ -15,6 +24,18 @@ def format_probability(value: float) -> str:
     if value >= 0.99995:
         return ">0.9999"
     return f"{value:.4f}"
+
+
+def describe_status(status: Status, *, classes: bool) -> str:
+    """Say what became of an evaluation, for classes (or shares of trials) or for counts."""
+    if status is not Status.SEPARATED:
+        return status.meaning
+    if classes:
+        return "the classes are separated: the likelihood has no maximum, only a supremum"
+    return (
+        "a combination of columns marks rows without any event, so that the rate there is only "
+        "bounded from above"
+    )
 
 
 def format_share(value: float) -> str:

@@ -446,3 +446,18 @@ def test_the_formula_says_on_which_scale_it_is(rng, family, left):
     response = (table["a"] + rng.normal(size=60) > 0).astype(float).rename("y")
     model = dbrm.enumerate_models(table, response, family=family).best_model
     assert model.formula.startswith(f"{left} = ")
+
+
+def test_means_under_the_inverse_link_stay_positive_and_finite(rng):
+    """One over a normal linear predictor has no mean, and is negative for some rows."""
+    x = rng.uniform(0.0, 1.0, size=15)
+    y = rng.gamma(2.0, 0.5 / (0.5 + x))
+    options = {"family": "gamma", "link": "inverse", "always": ["x1"], "algorithm": "enumerate"}
+    posterior = dbrm.fit(x[:, None], y, **options)
+    rows = np.array([[0.2], [0.5], [1.0], [-5.0]])
+    mean, (low, high) = posterior.predict(rows), posterior.predict_interval(rows).T
+    assert np.all((low[:3] > 0) & (low[:3] < mean[:3]) & (mean[:3] < high[:3]))
+    assert np.all(mean[:3] < 10)
+    # Far to the left the linear predictor is negative: no model has a mean there.
+    assert np.isnan(mean[3])
+    assert posterior.extrapolation(rows)["dropped_mass"].tolist() == [0.0, 0.0, 0.0, 1.0]

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import dbrm
@@ -26,6 +27,19 @@ def test_chains_that_disagree_come_first(kepler, with_diagnostics):
     assert (first.level, first.title) == ("bad", "The chains disagree")
     assert str(posterior._merged.features[0]) in first.text
     assert "The chains agree" not in titles(posterior)
+
+
+def test_a_group_without_events_is_not_called_separated_classes(rng):
+    """Counts make no mistakes and have no classes; their predictions stay those of a rate."""
+    group = np.repeat([0.0, 1.0], 40)[:, None]
+    counts = np.where(group[:, 0] > 0, rng.poisson(3.0, 80), 0).astype(float)
+    posterior = dbrm.enumerate_models(group, counts, family="poisson")
+    assert "The best model marks rows without any event" in titles(posterior, "care")
+    assert "marks rows without any event, so that the rate there" in posterior.summary()
+    assert "classes" not in posterior.summary()
+    # Nearly all mass is on the model with the group: about 1/(2n), and not less than it says.
+    assert posterior.predict(group)[0] == pytest.approx(1 / 80, rel=0.05)
+    assert posterior.predict_sd(group)[0] == pytest.approx(np.sqrt(1 / 80), rel=0.05)
 
 
 @pytest.mark.parametrize(
