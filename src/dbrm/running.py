@@ -109,6 +109,7 @@ class _Findings:
             n_finished=report.n_finished,
             failures=report.failures,
             ended=report.ended,
+            extrapolate=chosen.extrapolate or ("hold" if chosen.preset is None else "follow"),
         )
 
 

@@ -146,6 +146,10 @@ class Settings:
         How predictions of generalised linear models treat the coefficients:
         ``"laplace"`` integrates over their posterior (default), ``"plugin"`` uses its mode
         (default under the presets, as the paper did).
+    extrapolate
+        What bounded functions such as ``tanh`` do in predictions beyond the arguments that they
+        had in training: ``"hold"`` the value at the edge (default), or ``"follow"`` the formula
+        (default under the presets). Powers, products and logarithms always follow it.
     evidence
         Your own function ``f(X, y) -> log evidence`` of a model's columns, in place of
         family and prior; slower, and the same search.
@@ -208,6 +212,7 @@ class Settings:
     missing: Literal["error", "indicator"] = "error"
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
+    extrapolate: Literal["hold", "follow"] | None = None
     evidence: EvidenceFunction | None = None
     latent: Latent | Sequence[Latent] = ()
     max_latent: int | None = None
@@ -243,6 +248,7 @@ class Settings:
         )
         self._check_choice("merge", ("union", "mass", "uniform"))
         self._check_choice("uncertainty", (None, "laplace", "plugin"))
+        self._check_choice("extrapolate", (None, "hold", "follow"))
         evidence: Any = self.evidence
         if evidence is not None and not callable(evidence):
             msg = f"evidence must be a function f(X, y) -> float; got {evidence!r}."

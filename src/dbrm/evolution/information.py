@@ -26,7 +26,7 @@ from dbrm.status import Status
 __all__ = ["InformationRule", "effective_rows"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
-_HANDFUL, _SHARE = 5.0, 0.25
+_HANDFUL, _SHARE = 3.0, 0.25
 # Least range of a bounded function's values, as a share of the whole range of the function.
 _SATURATED = 1e-3
 
@@ -75,7 +75,7 @@ class InformationRule:
             if isinstance(node, Covariate | Standardized):
                 continue
             extent = np.inf if node.transform is None else node.transform.extent
-            bounded = bool(np.isfinite(extent))
+            bounded = extent < np.inf
             if bounded and float(np.ptp(column)) < _SATURATED * extent:
                 return Status.SATURATED
             inherited = self.response_concentrated or any(

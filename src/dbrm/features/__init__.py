@@ -7,7 +7,13 @@ models, likelihoods or the search.
 
 from dbrm.features.base import Feature
 from dbrm.features.building import covariate, modify, multiply, project, shortened
-from dbrm.features.evaluation import ColumnCache, column_status, evaluate
+from dbrm.features.evaluation import (
+    ColumnCache,
+    Ranges,
+    column_status,
+    evaluate,
+    training_ranges,
+)
 from dbrm.features.families import hinge, hinge_down, power, step, step_down
 from dbrm.features.interval import REALS, Interval
 from dbrm.features.knots import fit_knots, moments, standardize
@@ -41,6 +47,7 @@ __all__ = [
     "Modification",
     "Product",
     "Projection",
+    "Ranges",
     "Standardized",
     "Transform",
     "TwoValued",
@@ -65,6 +72,7 @@ __all__ = [
     "standardize",
     "step",
     "step_down",
+    "training_ranges",
     "transform_names",
     "walk",
     "write_features",

@@ -20,21 +20,38 @@ import numpy as np
 from dbrm._typing import Column, Matrix, StatusArray, TableLike
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate
+from dbrm.features.nodes import Covariate, Modification, Projection
 from dbrm.features.tables import Reader
+from dbrm.features.traversal import walk
 from dbrm.status import Status
 
-__all__ = ["ColumnCache", "collect", "column_status", "evaluate", "evaluate_one"]
+__all__ = [
+    "ColumnCache",
+    "Ranges",
+    "collect",
+    "column_status",
+    "evaluate",
+    "evaluate_one",
+    "training_ranges",
+]
 
 # Columns of one table by the exact text of their feature.
 ColumnCache = dict[str, Column]
+
+# Lowest and highest value in training, by the exact text of a feature: of a covariate its own,
+# of a bounded function those of its argument.
+Ranges = dict[str, tuple[float, float]]
 
 _LARGEST = 1e150
 _FLAT = 1e-10
 
 
 def evaluate(
-    features: Iterable[Feature], table: TableLike, cache: ColumnCache | None = None
+    features: Iterable[Feature],
+    table: TableLike,
+    cache: ColumnCache | None = None,
+    *,
+    held: Ranges | None = None,
 ) -> tuple[Matrix, StatusArray]:
     """Evaluate features on every row of a table.
 
@@ -49,6 +66,9 @@ def evaluate(
         Columns known already, by ``feature.text``; every sub-expression met is added.
         One cache belongs to one table. If omitted, sub-expressions are shared within
         this call only.
+    held
+        Training ranges (`training_ranges`) whose edges bounded functions hold: beyond them
+        :math:`g(z)` is :math:`g` of the nearest argument seen in training.
 
     Returns
     -------
@@ -66,7 +86,7 @@ def evaluate(
     reader = Reader(table)
     columns = {} if cache is None else cache
     with np.errstate(all="ignore"):
-        found = [collect(feature, reader, columns) for feature in wanted]
+        found = [collect(feature, reader, columns, held) for feature in wanted]
         n_rows = found[0].size if found else reader.n_rows()
         values = np.empty((n_rows, len(found)), order="F")
         statuses = np.empty(len(found), dtype=np.uint8)
@@ -94,7 +114,27 @@ def column_status(column: Column) -> Status:
         return Status(_status(np.asarray(column, dtype=np.float64)))
 
 
-def collect(feature: Feature, reader: Reader, columns: ColumnCache) -> Column:
+def training_ranges(features: Iterable[Feature], table: TableLike) -> Ranges:
+    """Return the ranges of covariates, and of the arguments of bounded functions, in a table."""
+    reader, columns = Reader(table), ColumnCache()
+    ranges: Ranges = {}
+    with np.errstate(all="ignore"):
+        for feature in features:
+            collect(feature, reader, columns)
+            for node in walk(feature):
+                if isinstance(node, Covariate):
+                    values = columns[node.text]
+                elif isinstance(node, Modification | Projection) and node.transform.bounded:
+                    values = node.argument(columns)
+                else:
+                    continue
+                ranges[node.text] = float(values.min()), float(values.max())
+    return ranges
+
+
+def collect(
+    feature: Feature, reader: Reader, columns: ColumnCache, held: Ranges | None = None
+) -> Column:
     """Return the column of a feature, adding it and its sub-expressions to ``columns``.
 
     Runs inside the caller's ``np.errstate``. The columns kept are read-only.
@@ -120,6 +160,9 @@ def collect(feature: Feature, reader: Reader, columns: ColumnCache) -> Column:
         if node.text not in columns:
             if isinstance(node, Covariate):
                 column = reader.column(node.name)
+            elif held and node.text in held and isinstance(node, Modification | Projection):
+                argument = np.clip(node.argument(columns), *held[node.text])
+                column = node.transform.apply(argument, node.knot)
             else:
                 column = node.compute(columns)
             column.flags.writeable = False

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal, final
 
 import numpy as np
@@ -138,6 +138,11 @@ class Transform:
         if self.domain is not REALS:
             result = np.where(self.domain.contains(column), result, np.nan)
         return result
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the values stay between two limits, however large the argument."""
+        return isfinite(self.extent)
 
     def standardized(self) -> "Transform":
         """Return the same function of the standardised argument, ``sin[z]`` for ``sin``.

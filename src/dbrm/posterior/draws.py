@@ -16,7 +16,6 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
 from dbrm.evidence import ModelFit, find_family
-from dbrm.features import evaluate
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
 
@@ -46,11 +45,11 @@ class CoefficientDraws:
     def predictor(self, table: Table, offset: Column | None = None) -> Matrix:
         """Linear predictor of each draw (rows); not a number where its model is undefined."""
         averaged = self.averaged
-        always = np.column_stack([np.ones(table.n_rows), evaluate(averaged.always, table)[0]])
-        columns = evaluate(averaged.features, table)[0]
+        columns = np.column_stack([np.ones(table.n_rows), averaged.evaluate(table)])
+        fixed = 1 + len(averaged.always)
         out = np.empty((self.models.size, table.n_rows))
         for model, drawn in self.coefficients.items():
-            design = np.hstack([always, columns[:, averaged.models[model]]])
+            design = np.hstack([columns[:, :fixed], columns[:, fixed + averaged.models[model]]])
             defined = np.isfinite(design).all(axis=1)
             eta = drawn @ np.where(defined[:, None], design, 0.0).T
             out[self.models == model] = np.where(defined, eta, np.nan)

@@ -13,7 +13,6 @@ import numpy as np
 from dbrm._typing import Column, Mask, Matrix, TableLike
 from dbrm.data import Recipe, Table
 from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.features import evaluate
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.draws import CoefficientDraws, draw_models
 from dbrm.posterior.prediction import AveragedModels
@@ -145,8 +144,8 @@ class Effects:
     def _parts(self, table: Table) -> tuple[list[str], Matrix]:
         averaged = self._averaged
         features = (*averaged.always, *averaged.features)
-        centre = evaluate(features, self._training)[0].mean(axis=0)
-        columns = evaluate(features, table)[0]
+        centre = averaged.evaluate(self._training).mean(axis=0)
+        columns = averaged.evaluate(table)
         n_always = len(averaged.always)
         parts = np.zeros((table.n_rows, 1 + len(features)))
         total = np.zeros(table.n_rows)

@@ -1,25 +1,31 @@
-"""Where predictions extrapolate: new rows at which features leave what they were trained on.
+"""Where predictions extrapolate: new rows at which features or columns leave what was seen.
 
 It sees the averaged models, the range of each of their features in training, and new rows.
 """
 
+import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from dbrm._typing import Column, Mask, Masks
 from dbrm.data import Table
-from dbrm.features import evaluate
+from dbrm.errors import DBRMWarning
+from dbrm.features import covariate, evaluate
 from dbrm.posterior.prediction import AveragedModels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "RangeCheck"]
 
 # Share of the training range by which a value may pass its ends: rounding, no more.
 _SLACK = 1e-9
+# Share by which a column must leave its range for a warning: the extremes of a new sample
+# pass those of the old one by a little.
+_MARGIN = 0.5
 
 
 @final
@@ -75,3 +81,69 @@ class Guard:
         for chosen, probability in zip(averaged.models, averaged.probability, strict=True):
             mass[n_always + chosen] += probability
         return [int(j) for j in np.argsort(-mass, kind="stable")]
+
+
+@final
+class RangeCheck:
+    """Collects columns of new rows that are far outside their training range, and warns once.
+
+    They count where most of the posterior probability is on models that use them.
+    """
+
+    def __init__(self, averaged: AveragedModels) -> None:
+        self._averaged = averaged
+        self._columns: dict[str, None] = {}
+        self._n_outside = 0
+        self._n_rows = 0
+
+    def look(self, table: Table) -> None:
+        """Compare the next rows."""
+        if not self._averaged.hold:
+            return
+        self._n_rows += table.n_rows
+        found = [(name, out) for name in self._used if (out := self._outside(name, table)).any()]
+        if not found:
+            return
+        names = [name for name, _ in found]
+        # Few different patterns of columns among many rows.
+        patterns, which = np.unique(
+            np.column_stack([out for _, out in found]), axis=0, return_inverse=True
+        )
+        uses = np.array([[name in model for name in names] for model in self._models])
+        probability = self._averaged.probability
+        for number, pattern in enumerate(patterns):
+            if probability @ uses[:, pattern].any(axis=1) > 0.5 * probability.sum():
+                self._n_outside += int(np.sum(which == number))
+                self._columns |= dict.fromkeys(np.array(names)[pattern].tolist())
+
+    def warn(self) -> None:
+        """Warn if there is a reason."""
+        if not self._columns:
+            return
+        listed = ", ".join(repr(name) for name in self._columns)
+        msg = (
+            f"{self._n_outside} of {self._n_rows} rows are far outside the training range of "
+            f"{listed}, and most of the posterior probability is on models with them. Bounded "
+            "functions hold their value at the edge there, powers and products follow the formula. "
+            "Posterior.extrapolation(X) tells more; extrapolate='follow' lets all functions follow."
+        )
+        # Through the generator of blocks and the method that was called.
+        warnings.warn(msg, DBRMWarning, stacklevel=4)
+
+    def _outside(self, name: str, table: Table) -> Mask:
+        low, high = self._averaged.ranges[covariate(name).text]
+        margin = _MARGIN * (high - low)
+        column = table.column(name)
+        return np.asarray((column < low - margin) | (column > high + margin))
+
+    @cached_property
+    def _models(self) -> list[set[str]]:
+        """Columns that each model uses."""
+        averaged = self._averaged
+        always = {name for feature in averaged.always for name in feature.covariates}
+        parts = [feature.covariates for feature in averaged.features]
+        return [always.union(*(parts[j] for j in chosen)) for chosen in averaged.models]
+
+    @property
+    def _used(self) -> list[str]:
+        return sorted(set().union(*self._models))

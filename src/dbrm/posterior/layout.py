@@ -47,9 +47,20 @@ _RECORD = Record(
         "n_finished": Nullable(Whole()),
         "failures": MappingOf(Text(), keys=Whole()),
         "ended": Text(),
+        "extrapolate": Text(("hold", "follow")),
     },
     optional=frozenset(
-        {"settings", "formula", "given", "n_rows", "version", "n_finished", "failures", "ended"}
+        {
+            "settings",
+            "formula",
+            "given",
+            "n_rows",
+            "version",
+            "n_finished",
+            "failures",
+            "ended",
+            "extrapolate",
+        }
     ),
 )
 
@@ -73,6 +84,7 @@ _CONTENT = Record(
         "disagreements": ListOf(Whole(below="features")),
         "latent_disagreements": ListOf(Whole(below="effects")),
         "draws": ListOf(Text(), "draws"),
+        "ranges": ListOf(Text(), "ranges"),
     }
 )
 
@@ -112,6 +124,7 @@ POSTERIOR = Schema(
         "frequency": ArrayOf("<f8", ("features",), low=0.0, high=_ONE),
         **_fits("averaged", "averaged"),
         "averaged_shifts": ArrayOf("<f8", ("averaged_coefficients",), low=-_LARGEST, high=_LARGEST),
+        "ranges": ArrayOf("<f8", ("ranges", 2)),
         **_fits("reports", 2),
         "effect_#_positions": ArrayOf("<f8", ("nodes_#",), low=-_LARGEST, high=_LARGEST),
         **latent_arrays("averaged"),

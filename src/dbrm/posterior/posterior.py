@@ -1,8 +1,9 @@
 """The result of a run: a posterior over models, and what follows from it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dbrm.posterior.checks import Checks
 from dbrm.posterior.coefficients import averaged_coefficients
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.effects import Effects
-from dbrm.posterior.extrapolation import Guard
+from dbrm.posterior.extrapolation import Guard, RangeCheck
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from dbrm.report import Plots
 
 __all__ = ["Posterior"]
+
+Extrapolate = Literal["hold", "follow"]
 
 
 @final
@@ -288,10 +291,18 @@ class Posterior:
             law=self._source.law,
             integrate=self.record.uncertainty == "laplace",
             effects=self._source.effects,
+            ranges=self._source.ranges((*self._source.always, *features)),
+            hold=self.record.extrapolate == "hold",
         )
 
     def predict(
-        self, X: TableLike, *, offset: Any = None, trials: Any = None, exposure: Any = None
+        self,
+        X: TableLike,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+        extrapolate: Extrapolate | None = None,
     ) -> Column:
         """Posterior-averaged mean of the response for new rows.
 
@@ -299,15 +310,31 @@ class Posterior:
         ----------
         offset, trials, exposure
             Of the new rows; without them no offset, one trial, one unit of exposure.
+        extrapolate
+            What bounded functions do beyond the arguments that they had in training:
+            ``"hold"`` the value at the edge, or ``"follow"`` the formula. Powers, products and
+            logarithms always follow it. Without it as the setting of this name says.
+
+        Warns
+        -----
+        DBRMWarning
+            If most of the posterior probability of some row is on models that use a column
+            far outside its range in training; not under ``"follow"``.
         """
-        extras = (offset, trials, exposure)
+        extras = (offset, trials, exposure, extrapolate)
         return np.concatenate([block.mean() for block in self._blocks(X, *extras)])
 
     def predict_sd(
-        self, X: TableLike, *, offset: Any = None, trials: Any = None, exposure: Any = None
+        self,
+        X: TableLike,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+        extrapolate: Extrapolate | None = None,
     ) -> Column:
-        """Standard deviation of the predictive law."""
-        extras = (offset, trials, exposure)
+        """Standard deviation of the predictive law; see `predict`."""
+        extras = (offset, trials, exposure, extrapolate)
         return np.concatenate([block.standard_deviation() for block in self._blocks(X, *extras)])
 
     def predict_quantiles(
@@ -318,15 +345,16 @@ class Posterior:
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
+        extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Quantiles of the predictive law; one column per level."""
+        """Quantiles of the predictive law, one column per level; see `predict`."""
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
             msg = f"q must hold levels strictly between 0 and 1; got q={q!r}."
             raise InvalidSettingError(msg)
         blocks = [
             np.column_stack([block.quantile(float(level)) for level in levels])
-            for block in self._blocks(X, offset, trials, exposure)
+            for block in self._blocks(X, offset, trials, exposure, extrapolate)
         ]
         return np.concatenate(blocks)
 
@@ -338,13 +366,15 @@ class Posterior:
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
+        extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Equal-tailed predictive interval; columns are lower and upper limits."""
+        """Equal-tailed predictive interval, lower and upper limits in columns; see `predict`."""
         if not 0.0 < level < 1.0:
             msg = f"level must be strictly between 0 and 1; got level={level!r}."
             raise InvalidSettingError(msg)
         ends = [0.5 - level / 2, 0.5 + level / 2]
-        return self.predict_quantiles(X, ends, offset=offset, trials=trials, exposure=exposure)
+        extras = {"offset": offset, "trials": trials, "exposure": exposure}
+        return self.predict_quantiles(X, ends, **extras, extrapolate=extrapolate)
 
     def sample_predictive(
         self,
@@ -355,10 +385,11 @@ class Posterior:
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
+        extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Draws from the predictive law; one row per draw, one column per row of `X`."""
+        """Draws from the predictive law, one row per draw, one column per row of `X`."""
         rng = np.random.default_rng(random_state)
-        blocks = self._blocks(X, offset, trials, exposure)
+        blocks = self._blocks(X, offset, trials, exposure, extrapolate)
         return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
 
     def extrapolation(self, X: TableLike) -> "pd.DataFrame":
@@ -385,10 +416,24 @@ class Posterior:
         return Guard(self._averaged, self._source.table)
 
     def _blocks(
-        self, X: TableLike, offset: Any, trials: Any, exposure: Any
+        self,
+        X: TableLike,
+        offset: Any,
+        trials: Any,
+        exposure: Any,
+        extrapolate: Extrapolate | None,
     ) -> Iterator[StudentMixture | FamilyMixture]:
+        if extrapolate not in (None, "hold", "follow"):
+            msg = f"extrapolate must be 'hold' or 'follow'; got extrapolate={extrapolate!r}."
+            raise InvalidSettingError(msg)
+        averaged = self._averaged
+        if extrapolate is not None and averaged.hold != (extrapolate == "hold"):
+            averaged = replace(averaged, hold=not averaged.hold)
+        check = RangeCheck(averaged)
         for piece in cut_rows(self.recipe, X, offset, trials, exposure):
-            yield from self._averaged.blocks(*piece)
+            check.look(piece[0])
+            yield from averaged.blocks(*piece)
+        check.warn()
 
     def coefficients(self, level: float = 0.95, *, conditional: bool = False) -> "pd.DataFrame":
         """Coefficients averaged over models, with equal-tailed credible intervals.

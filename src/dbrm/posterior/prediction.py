@@ -4,7 +4,7 @@ It sees a table of new rows and fitted models; neither the search nor the traini
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -13,7 +13,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
 from dbrm.evidence import BoundEffect, ModelFit, find_link
-from dbrm.features import Feature, evaluate
+from dbrm.features import Feature, Ranges, evaluate
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Law
@@ -50,6 +50,8 @@ class AveragedModels:
     effects
         The latent effects of the run, with the nodes of the training rows. They take part
         in the predictions of tables that know their places.
+    ranges, hold
+        Ranges in training, and whether bounded functions hold the edges of theirs.
     """
 
     features: tuple[Feature, ...]
@@ -61,6 +63,8 @@ class AveragedModels:
     law: Law | None
     integrate: bool
     effects: tuple[BoundEffect, ...] = ()
+    ranges: Ranges = field(default_factory=dict)
+    hold: bool = True
 
     @property
     def integrates(self) -> bool:
@@ -81,6 +85,11 @@ class AveragedModels:
             fits=[self.fits[model]],
             shifts=[self.shifts[model]],
         )
+
+    def evaluate(self, table: Table) -> Matrix:
+        """Columns of the features of every model, then of the others, for new rows."""
+        features = (*self.always, *self.features)
+        return evaluate(features, table, held=self.ranges if self.hold else None)[0]
 
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
@@ -105,21 +114,17 @@ class AveragedModels:
     def _predictors(self, table: Table, shift: Column) -> Iterator[tuple[slice, Predictor]]:
         """Linear predictors of the rows, so many of them at a time as memory allows."""
         n = table.n_rows
-        columns = evaluate(self.features, table)[0]
-        always = np.column_stack([np.ones(n), evaluate(self.always, table)[0]])
+        design = np.column_stack([np.ones(n), self.evaluate(table)])
         block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
         step = max(1, block // len(self.models))
         places = places_of(self.effects, table)
         for start in range(0, n, step):
             part = slice(start, start + step)
             here = None if places is None else [p if p is None else p[part] for p in places]
-            yield part, self._predictor(always[part], columns[part], shift[part], here)
+            yield part, self._predictor(design[part], shift[part], here)
 
-    def _predictor(
-        self, always: Matrix, columns: Matrix, shift: Column, places: Sequence[Any] | None
-    ) -> Predictor:
+    def _predictor(self, design: Matrix, shift: Column, places: Sequence[Any] | None) -> Predictor:
         """Weight, mode, shift of the mean, variance (without dispersion) of eta: models by rows."""
-        design = np.hstack([always, columns])
         finite: Mask = np.asarray(np.isfinite(design))
         weights = np.repeat(self.probability[:, None], len(design), axis=1)
         if not finite.all():

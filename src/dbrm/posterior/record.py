@@ -23,6 +23,8 @@ class RunRecord:
         Rows of the training data, before equal ones were merged.
     version
         Of dbrm.
+    extrapolate
+        What bounded functions do outside their range in training: hold its edge or follow.
     n_finished, failures, ended
         Chains that came to their end; how those failed that are not in the posterior; and
         why the run ended early: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or empty.
@@ -47,3 +49,4 @@ class RunRecord:
     n_finished: int | None = None
     failures: dict[int, str] = field(default_factory=dict)
     ended: str = ""
+    extrapolate: str = "hold"

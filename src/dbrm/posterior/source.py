@@ -27,7 +27,7 @@ from dbrm.evidence import (
     fit_with,
 )
 from dbrm.evolution import FeatureColumns, Problem
-from dbrm.features import Feature, Transform, evaluate
+from dbrm.features import Feature, Ranges, Transform, evaluate, training_ranges
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
 
@@ -103,6 +103,10 @@ class AbstractSource(ABC):
         self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
     ) -> list[ModelFit]:
         """Fits for averaging; a model is given by the positions of its features."""
+
+    @abstractmethod
+    def ranges(self, features: Sequence[Feature]) -> Ranges:
+        """Ranges in training, of covariates and of the arguments of bounded functions."""
 
     @abstractmethod
     def mean_shifts(
@@ -193,6 +197,9 @@ class LiveSource(AbstractSource):
             return self.problem.tall.fit_many(FeatureColumns(tuple(features)), masks)
         columns = evaluate(features, self.table)[0]
         return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
+
+    def ranges(self, features: Sequence[Feature]) -> Ranges:
+        return training_ranges(features, self.table)
 
     def mean_shifts(
         self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]

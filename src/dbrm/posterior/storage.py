@@ -71,6 +71,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "disagreements": posterior.diagnostics.disagreements,
         "latent_disagreements": posterior.diagnostics.latent_disagreements,
         "draws": list(posterior.diagnostics.rhat),
+        "ranges": list(posterior._averaged.ranges),
     }
     arrays: Arrays = {
         "probability": merged.probability,
@@ -86,6 +87,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         **{f"models_{name}": getattr(merged.models, name) for name in _MODEL_ARRAYS},
         **_pack("averaged", posterior._averaged.fits),
         "averaged_shifts": np.concatenate(posterior._averaged.shifts),
+        "ranges": np.array(list(posterior._averaged.ranges.values())).reshape(-1, 2),
         **_pack("reports", [model.fit for model in reports]),
         **pack_effects(source.effects),
         **pack_latent("averaged", posterior._averaged.fits),
@@ -263,6 +265,10 @@ def _restore(
             )
         ),
         stored_effects=effects,
+        stored_ranges={
+            text: (low, high)
+            for text, (low, high) in zip(content["ranges"], arrays["ranges"].tolist(), strict=True)
+        },
     )
     diagnostics = Diagnostics(
         chain_inclusion=arrays["chain_inclusion"],

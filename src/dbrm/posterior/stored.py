@@ -9,7 +9,7 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.data import Table
 from dbrm.evidence import BoundEffect, ModelFit
-from dbrm.features import Feature, Transform
+from dbrm.features import Feature, Ranges, Transform
 from dbrm.posterior.source import AbstractSource, Law
 
 __all__ = ["StoredSource"]
@@ -28,6 +28,7 @@ class StoredSource(AbstractSource):
     averaged: list[ModelFit]
     shifts: list[FloatArray]
     reports: dict[tuple[int, ...], ModelFit]
+    stored_ranges: Ranges
     stored_effects: tuple[BoundEffect, ...] = ()
 
     @property
@@ -75,6 +76,9 @@ class StoredSource(AbstractSource):
         effects: Masks,  # noqa: ARG002
     ) -> list[ModelFit]:
         return self.averaged[: len(models)]
+
+    def ranges(self, features: Sequence[Feature]) -> Ranges:  # noqa: ARG002
+        return self.stored_ranges
 
     def mean_shifts(
         self,

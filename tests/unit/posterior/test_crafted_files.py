@@ -5,14 +5,14 @@ import hashlib
 import json
 import warnings
 from io import BytesIO
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import dbrm
-from dbrm.errors import DBRMError, InvalidFileError
+from dbrm.errors import DBRMError
 
 # What a field of the JSON may be replaced by; the last two are text of JSON, not values.
 ODD = [-1, 0, 1, 1.5, 2**31, 2**70, True, None, "text", "", [], [7], [[7]], {}, {"a": 1}]
@@ -221,6 +221,6 @@ def raw_errors(files, path, table):
             use(path, table)
         except DBRMError:
             pass
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             found.append(f"{name}: {type(error).__name__}: {error}"[:200])
     return found

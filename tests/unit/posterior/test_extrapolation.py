@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import dbrm
+from dbrm.errors import DBRMWarning, InvalidSettingError
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_shares_are_those_of_the_models_one_by_one(unsure):
     np.testing.assert_allclose(report["dropped_mass"], dropped, atol=1e-12)
     np.testing.assert_allclose(report["outside_mass"], outside, atol=1e-12)
     assert 0 < report["dropped_mass"][0] < report["outside_mass"][0] <= 1
-    assert np.isfinite(unsure.predict(rows)).all()
+    assert np.isfinite(unsure.predict(rows, extrapolate="follow")).all()
 
 
 def test_features_of_every_model_are_guarded_too(data):
@@ -105,3 +106,73 @@ def test_a_model_whose_variances_overflow_leaves_the_others_their_intervals(pena
     assert np.all(np.isfinite(interval))
     assert np.isfinite(posterior.predict_sd(rows)).all()
     assert np.mean((y >= interval[:, 0]) & (y <= interval[:, 1])) > 0.8
+
+
+@pytest.fixture(scope="module")
+def curved():
+    """A response that levels off, found by bounded functions, and a column without effect."""
+    draw = np.random.default_rng(3)
+    rows = pd.DataFrame(draw.uniform(-2.0, 2.0, size=(150, 2)), columns=["x", "z"])
+    y = 3.0 * np.tanh(1.5 * rows["x"]) + 0.1 * draw.normal(size=150)
+    options = {"n_chains": 1, "n_populations": 3, "random_state": 1, "max_complexity": 2}
+    return dbrm.fit(rows, y, transforms=["tanh", "sin"], exclude=["x", "x*x"], **options), rows
+
+
+def beyond(rows, *places):
+    top = rows["x"].max()
+    return pd.DataFrame({"x": [top, *places], "z": 0.0})
+
+
+def test_bounded_functions_hold_the_edge_of_what_they_saw(curved):
+    posterior, rows = curved
+    assert any("sin" in str(feature) for feature in posterior.features["feature"])
+    new = beyond(rows, 2.5, 2.9)
+    held = posterior.predict(new)
+    np.testing.assert_allclose(held, held[0], rtol=1e-12)
+    followed = posterior.predict(new, extrapolate="follow")
+    assert np.ptp(followed) > 1e-3
+
+
+def test_powers_and_products_follow_their_law(rng):
+    x = rng.uniform(1.0, 2.0, size=(80, 1))
+    y = 2.0 * x[:, 0] ** 2 + 1e-3 * rng.normal(size=80)
+    options = {"transforms": ["square"], "n_chains": 1, "n_populations": 2, "random_state": 1}
+    posterior = dbrm.fit(x, y, **options)
+    with pytest.warns(DBRMWarning, match="far outside the training range of 'x1'"):
+        assert posterior.predict([[10.0]])[0] == pytest.approx(200.0, rel=1e-2)
+
+
+def test_one_warning_names_the_columns_that_matter(curved):
+    posterior, rows = curved
+    far = beyond(rows, 50.0, -50.0).assign(z=1e6)
+    with pytest.warns(DBRMWarning, match=r"2 of 3 rows .* range of 'x', ") as found:
+        posterior.predict_interval(far)
+    assert len(found) == 1
+
+
+def test_rows_a_little_outside_are_no_reason_to_warn(curved):
+    posterior, rows = curved
+    posterior.predict(beyond(rows, rows["x"].max() + 0.4 * np.ptp(rows["x"])))
+
+
+def test_presets_follow_as_the_paper_does(curved):
+    _, rows = curved
+    options = {"n_chains": 1, "n_populations": 2, "random_state": 1, "preset": "paper_text"}
+    posterior = dbrm.fit(rows, np.tanh(rows["x"]), **options)
+    far = beyond(rows, 20.0)
+    explicit = posterior.predict(far, extrapolate="follow")
+    np.testing.assert_array_equal(posterior.predict(far), explicit)
+
+
+def test_a_posterior_from_a_file_holds_the_same_edges(curved, tmp_path):
+    posterior, rows = curved
+    posterior.save(tmp_path / "run.dbrm")
+    new = beyond(rows, 2.5, 3.5)
+    again = dbrm.load(tmp_path / "run.dbrm")
+    np.testing.assert_array_equal(again.predict(new), posterior.predict(new))
+
+
+def test_what_else_to_do_outside_is_refused(curved):
+    posterior, rows = curved
+    with pytest.raises(InvalidSettingError, match="'hold' or 'follow'; got extrapolate='clip'"):
+        posterior.predict(rows, extrapolate="clip")

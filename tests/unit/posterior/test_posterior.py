@@ -221,9 +221,9 @@ def test_rows_where_a_feature_is_undefined_use_the_other_models(rng):
     share = posterior.inclusion("log_abs(x1)")
     assert 0.05 < share < 0.999
     new = np.array([[2.0, 2.0], [0.0, 2.0]])
-    predicted = posterior.predict(new)
+    predicted = posterior.predict(new, extrapolate="follow")
     assert np.all(np.isfinite(predicted))
-    assert np.all(np.isfinite(posterior.predict_interval(new)))
+    assert np.all(np.isfinite(posterior.predict_interval(new, extrapolate="follow")))
     # The same by hand, from the models that do not take the logarithm of x1.
     total = mean = 0.0
     for row in posterior.models.itertuples():
@@ -249,10 +249,12 @@ def test_a_row_where_no_model_is_defined_is_not_a_number(rng):
     )
     assert posterior.inclusion("log_abs(x1)") == pytest.approx(1.0)
     new = np.array([[0.0], [2.0]])
-    for found in (posterior.predict(new), posterior.predict_interval(new)[:, 0]):
+    follow = {"extrapolate": "follow"}
+    interval = posterior.predict_interval(new, **follow)
+    for found in (posterior.predict(new, **follow), interval[:, 0]):
         assert np.isnan(found[0])
         assert np.isfinite(found[1])
-    assert np.isnan(posterior.sample_predictive(new, 3, 1)[:, 0]).all()
+    assert np.isnan(posterior.sample_predictive(new, 3, 1, **follow)[:, 0]).all()
 
 
 @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, [0.5, 2.0], [[0.5]], np.nan])
@@ -455,7 +457,9 @@ def test_means_under_the_inverse_link_stay_positive_and_finite(rng):
     options = {"family": "gamma", "link": "inverse", "always": ["x1"], "algorithm": "enumerate"}
     posterior = dbrm.fit(x[:, None], y, **options)
     rows = np.array([[0.2], [0.5], [1.0], [-5.0]])
-    mean, (low, high) = posterior.predict(rows), posterior.predict_interval(rows).T
+    follow = {"extrapolate": "follow"}
+    mean = posterior.predict(rows, **follow)
+    low, high = posterior.predict_interval(rows, **follow).T
     assert np.all((low[:3] > 0) & (low[:3] < mean[:3]) & (mean[:3] < high[:3]))
     assert np.all(mean[:3] < 10)
     # Far to the left the linear predictor is negative: no model has a mean there.

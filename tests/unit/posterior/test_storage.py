@@ -217,7 +217,7 @@ def test_formats_that_never_were_are_refused(version, small, tmp_path):
     members = members_of(small)
     content = members["content.json"].replace(b'"format": 1', b'"format": ' + version.encode(), 1)
     resign(tmp_path / "odd.dbrm", members | {"content.json": content})
-    with pytest.raises(InvalidFileError, match="its format must be a whole number|NaN is not"):
+    with pytest.raises(InvalidFileError, match=r"its format must be a whole number|NaN is not"):
         dbrm.load(tmp_path / "odd.dbrm")
 
 

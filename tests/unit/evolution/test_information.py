@@ -1,0 +1,95 @@
+"""Tests of `dbrm.evolution.information`: features of one row are refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dbrm
+from dbrm.evolution.information import InformationRule, effective_rows
+from dbrm.features import evaluate, parse_feature
+from dbrm.status import Status
+
+
+def judge(text, table, *, response_concentrated=False):
+    cache = {}
+    feature = parse_feature(text)
+    evaluate([feature], table, cache)
+    n_rows = len(next(iter(table.values())))
+    return InformationRule(np.ones(n_rows), response_concentrated).status(feature, cache)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_a_dummy_of_k_rows_has_about_k_effective_ones(k):
+    dummy = np.arange(10_000) < k
+    assert effective_rows(dummy.astype(float), np.ones(10_000)) == pytest.approx(k, rel=0.01)
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1.0, 1e140])
+def test_effective_rows_do_not_depend_on_units(rng, scale):
+    x = rng.normal(size=300)
+    expected = 300 / np.mean(((x - x.mean()) / x.std()) ** 4)
+    assert effective_rows(scale * x, np.ones(300)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_weight_is_as_good_as_rows(rng):
+    x, counts = rng.normal(size=20), rng.integers(1, 5, 20)
+    rows = effective_rows(np.repeat(x, counts), np.ones(counts.sum()))
+    assert effective_rows(x, counts.astype(float)) == pytest.approx(rows)
+
+
+@pytest.fixture(scope="module")
+def table():
+    draw = np.random.default_rng(0)
+    x = draw.uniform(20.0, 1000.0, 200)
+    x[0] = 4.0
+    rare = np.zeros(200)
+    rare[:12] = 1.0
+    return {
+        "x": x,
+        "z": draw.normal(size=200),
+        "a": rare,
+        "b": rare[::-1].copy() + (np.arange(200) < 2),
+    }
+
+
+@pytest.mark.parametrize("text", ["erf(x)", "sigmoid(x)", "tanh(x)", "z*tanh(x)", "sin(erf(x))"])
+def test_saturated_functions_are_refused(table, text):
+    assert judge(text, table) in (Status.SATURATED, Status.FEW_ROWS)
+
+
+def test_a_spike_is_refused(table):
+    assert judge("gauss(10.0 - 0.02*x)", table) is Status.OK
+    assert judge("gauss(500.0 - 1.0*x)", table) is Status.FEW_ROWS
+
+
+def test_a_product_of_dummies_that_meet_in_two_rows_is_refused(table):
+    assert judge("a*b", table) is Status.FEW_ROWS
+
+
+@pytest.mark.parametrize(
+    "text", ["x*x", "sin(x)", "troot(x)", "log_abs(x)", "z*z", "a*z", "tanh(z)"]
+)
+def test_ordinary_features_pass(table, text):
+    assert judge(text, table) is Status.OK
+
+
+def test_powers_of_long_tails_pass_where_the_tail_is_the_users_own(rng):
+    """Periods of planets: one is a hundred times the others, and the law needs its square."""
+    tail = {"x": np.exp(2.5 * rng.normal(size=200)), "z": rng.normal(size=200)}
+    tail["x"][0] = 1e5
+    assert judge("x*x", tail) is Status.OK
+    thin = {"z": np.append(rng.uniform(-1, 1, 199), 6.0)}
+    assert judge("z*z*z*z*z*z", thin) is Status.FEW_ROWS
+    assert judge("z*z*z*z*z*z", thin, response_concentrated=True) is Status.OK
+
+
+def test_a_fit_refuses_them_counts_them_and_predicts_sensibly():
+    """Raw functions of raw units: 6e9 was predicted for a response below 600."""
+    draw = np.random.default_rng(0)
+    x = draw.uniform(20, 1000, 200)
+    y = 0.5 * x + draw.normal(0, 30, 200)
+    x[0], y[0] = 4.0, 600.0
+    options = {"n_chains": 1, "n_populations": 2, "random_state": 0}
+    posterior = dbrm.fit(pd.DataFrame({"x": x}), y, transforms=["erf", "sigmoid"], **options)
+    assert Status.SATURATED.meaning in posterior.record.rejections
+    assert np.all(np.abs(posterior.predict(pd.DataFrame({"x": [1.0, 2.0, 3.0, 5.0]}))) < 1000)
