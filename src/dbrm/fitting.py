@@ -43,7 +43,7 @@ def fit(
         Covariates: a NumPy array or a pandas, polars or pyarrow table; for data that need not
         fit into memory a Parquet file, a pyarrow data set, a Dask data frame or array. Or a
         formula such as ``"y ~ x1 + C(site) + offset(log(area))"``; predictions then take tables
-        like `data`.
+        like `data`. A formula is code, evaluated as Python: take none from a stranger.
     y
         The response, or its column in `X`; nothing where a formula names it. In data on disk
         or on a cluster what belongs to the rows is named, too, as in ``offset="log_area"``.

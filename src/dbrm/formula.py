@@ -3,6 +3,9 @@
 Plain columns, and ``C(...)`` of one, go the way of every table, so that their levels are
 checked and they can be saved. Everything else (interactions, expressions) is evaluated
 by formulaic, on the training rows and again on new ones.
+
+A formula is code: formulaic evaluates the expressions in it as Python. Take no formula from
+a stranger.
 """
 
 import re
@@ -25,6 +28,9 @@ __all__ = ["FormulaRecipe", "Reading", "read_formula"]
 
 _CATEGORY = re.compile(r"C\(\s*(?:`([^`]+)`|([^\W\d]\w*))\s*\)")
 _OFFSET = re.compile(r"offset\((.*)\)", re.DOTALL)
+# Products of terms that formulaic may write out, for a second or so.
+_MOST_PRODUCTS = 200_000
+_PRODUCTS = ("*", ":", "/", "%in%", "**", "^")
 
 
 @final
@@ -142,10 +148,13 @@ def read_formula(
 def _parse(text: str, raw: RawTable) -> tuple[Any, list[Any]]:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
+    from formulaic.parser import DefaultFormulaParser
 
     try:
+        _refuse_blow_up(text, DefaultFormulaParser().get_ast(text), len(raw.names))
         formula = Formula(text, _context={"__formulaic_variables_available__": list(raw.names)})
-    except FormulaicError as error:
+    # Text in the formula that is no Python is found out by Python.
+    except (FormulaicError, SyntaxError) as error:
         msg = f"{text!r} is not a formula: {_uncoloured(error)}"
         raise FormulaError(msg) from error
     left, right = getattr(formula, "lhs", None), getattr(formula, "rhs", None)
@@ -165,6 +174,50 @@ def _parse(text: str, raw: RawTable) -> tuple[Any, list[Any]]:
         msg = f"The formula names {named}, but the columns of the data are {quote(raw.names)}."
         raise UnknownNameError(msg)
     return left[0], [term for term in terms if str(term) != "1"]
+
+
+def _refuse_blow_up(text: str, tree: Any, n_columns: int) -> None:
+    """Raise for a formula with more products than anybody can wait for.
+
+    Counts, from the leaves to the root, how many terms each operator makes of those below it.
+    """
+    from formulaic.parser.types import ASTNode
+
+    counts: dict[int, int] = {}
+    pending = [tree]
+    while pending:
+        node = pending[-1]
+        inner = node.args if isinstance(node, ASTNode) else ()
+        missing = [child for child in inner if id(child) not in counts]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        count = _count_terms(node, [counts[id(child)] for child in inner], n_columns)
+        counts[id(node)] = count
+        if count > _MOST_PRODUCTS and str(node.operator) in _PRODUCTS:
+            msg = (
+                f"The formula {text!r} asks for too many products: its operator {node.operator} "
+                f"makes more than {_MOST_PRODUCTS:,} of them. Use a smaller power, or leave "
+                "products to the search, which makes its own."
+            )
+            raise FormulaError(msg)
+
+
+def _count_terms(node: Any, counts: list[int], n_columns: int) -> int:
+    """How many terms a node makes of those below it, at most, equal ones counted again."""
+    symbol = str(getattr(node, "operator", ""))
+    if symbol == ".":
+        return n_columns
+    if symbol in ("**", "^"):
+        exponent = str(node.args[1])
+        # Any other exponent is formulaic's to refuse.
+        power = int(exponent[:9]) if exponent.isdecimal() else 1
+        # A product of so many factors is work even where there is only one term.
+        return power * counts[0] ** min(power, 20) if power > 1 else counts[0]
+    if symbol in _PRODUCTS:
+        return counts[0] * counts[1] + sum(counts)
+    return sum(counts) if counts else 1
 
 
 def _sort(terms: Sequence[Any], raw: RawTable) -> tuple[dict[str, bool], list[Any], list[Any]]:
@@ -216,8 +269,14 @@ def _evaluate(what: Any, data: TableLike) -> Any:
     except DataMismatchWarning as error:
         msg = f"A factor has levels that did not occur in training: {error}"
         raise InvalidDataError(msg) from error
-    except (FormulaicError, ValueError, KeyError, TypeError) as error:
-        msg = f"The formula cannot be evaluated on these data: {_uncoloured(error)}"
+    except SyntaxError as error:
+        msg = f"The formula holds what is not Python: {_uncoloured(error)}"
+        raise FormulaError(msg) from error
+    # The expressions are the user's own code, which may raise anything.
+    except Exception as error:
+        terms = str(getattr(what, "formula", what)).removeprefix("1 + ")
+        name = "" if isinstance(error, FormulaicError) else f"{terms}: {type(error).__name__}: "
+        msg = f"The formula cannot be evaluated on these data: {name}{_uncoloured(error)}"
         raise InvalidDataError(msg) from error
 
 

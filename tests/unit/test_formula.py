@@ -139,3 +139,45 @@ def test_plain_formulas_are_saved_and_code_is_not(frame, tmp_path):
     np.testing.assert_array_equal(loaded.predict(frame), posterior.predict(frame))
     with pytest.raises(FormulaError, match="which are code, and files hold none"):
         dbrm.enumerate_models("y ~ x1 + I(x1**2)", data=frame).save(tmp_path / "code.dbrm")
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "(x1 + x2 + site)**50",
+        "(x1 + x2)^99999999999999999999",
+        "x1**1000000000",
+        "((x1 + x2 + site)**6)**6",
+        "*".join(f"I(x1 + {j})" for j in range(40)),
+    ],
+)
+def test_absurd_powers_are_refused_before_anything_is_multiplied(frame, term):
+    with pytest.raises(FormulaError, match="asks for too many products: its operator"):
+        dbrm.fit(f"y ~ {term}", data=frame, **QUICK)
+
+
+def test_usual_powers_and_long_sums_are_no_blow_up(frame):
+    """Negative control: the count of products lets honest formulas through."""
+    terms = " + ".join(f"I(x1 + {j})" for j in range(1500))
+    from dbrm.data.intake import read_table
+    from dbrm.formula import _parse
+
+    assert len(_parse(f"y ~ {terms}", read_table(frame))[1]) == 1500
+    assert len(_parse("y ~ (x1 + x2 + site + plot)**3", read_table(frame))[1]) == 14
+
+
+@pytest.mark.parametrize(
+    ("term", "error", "message"),
+    [
+        ("log()", InvalidDataError, r"cannot be evaluated .*`log\(\)`"),
+        ("C()", InvalidDataError, r"cannot be evaluated .*`C\(\)`"),
+        ("C(plot, 1)", InvalidDataError, r"cannot be evaluated .* C\(plot, 1\): IndexError"),
+        ("C(site, contr.custom([1]))", InvalidDataError, "cannot be evaluated .*IndexError"),
+        ("I(x1 x2)", FormulaError, "is not a formula: invalid syntax"),
+        ("{x1 +}", FormulaError, "is not a formula: invalid syntax"),
+        ("offset(x1 x2)", FormulaError, "is not a formula: invalid syntax"),
+    ],
+)
+def test_python_that_fails_gives_our_error(frame, term, error, message):
+    with pytest.raises(error, match=message):
+        dbrm.fit(f"y ~ {term}", data=frame, **QUICK)

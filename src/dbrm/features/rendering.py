@@ -9,6 +9,7 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from math import isfinite, pi
 from typing import ClassVar, final
 
@@ -145,7 +146,13 @@ class _Sql(Dialect):
         return f"(CASE WHEN {condition} THEN {yes} ELSE {no} END)"
 
     def text(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
+        quoted = "'" + value.replace("'", "''") + "'"
+        if "\\" not in value:
+            return quoted
+        # To some databases a backslash in a text is an escape, to others it is itself. The first
+        # character of two of them is a backslash to all.
+        mark = next(mark for k in count() if (mark := f"<{k}>") not in value)
+        return f"REPLACE({quoted.replace(chr(92), mark)}, '{mark}', SUBSTR('\\\\', 1, 1))"
 
 
 PYTHON, NUMPY, SQL = _Python(), _NumPy(), _Sql()

@@ -90,6 +90,12 @@ class Exporter:
 
     def _look_up(self, name: str) -> str:
         if self._dialect is SQL:
+            if "\\" in name:
+                msg = (
+                    f"The name of the column {name!r} has a backslash, which databases do not read "
+                    "alike. Rename the column before the fit, and the model can be written in SQL."
+                )
+                raise ExportError(msg)
             return '"' + name.replace('"', '""') + '"'
         return f"{self._argument}[{name!r}]"
 

@@ -229,3 +229,47 @@ def test_arguments_are_checked():
         model.to_sql(scale="log")
     with pytest.raises(InvalidSettingError, match="name must be a Python identifier"):
         model.to_python("a b")
+
+
+LEVELS = ["plain", "o'hara", "C:\\temp", "end\\", "\\' OR 1=1 --", "<0>\\<1>"]
+
+
+def as_escaping_database_reads_it(sql):
+    """Literals as a database reads them to which a backslash is an escape, in standard SQL."""
+    out, inside, k = [], False, 0
+    while k < len(sql):
+        character = sql[k]
+        if inside and character == "\\":
+            k += 1
+            out.append("''" if sql[k] == "'" else sql[k])
+        elif inside and sql[k : k + 2] == "''":
+            k += 1
+            out.append("''")
+        else:
+            inside ^= character == "'"
+            out.append(character)
+        k += 1
+    assert not inside, "a text has no end"
+    return "".join(out)
+
+
+@pytest.mark.parametrize("database", [str, as_escaping_database_reads_it])
+def test_sql_text_survives_databases_where_a_backslash_is_an_escape(database):
+    draw = np.random.default_rng(8)
+    X = pd.DataFrame({"level": draw.permutation(LEVELS * 15)})
+    y = X["level"].map({level: 3.0 * j for j, level in enumerate(LEVELS)}) + draw.normal(size=90)
+    model = dbrm.fit(X, y, algorithm="enumerate", penalty=0.1).best_model
+    assert len(model.features) == len(LEVELS) - 1
+    connection = sqlite3.connect(":memory:")
+    X.to_sql("data", connection, index=False)
+    found = connection.execute(f"SELECT {database(model.to_sql())} FROM data").fetchall()
+    agree(np.array([row[0] for row in found]), model.predict(X))
+
+
+def test_a_column_name_with_a_backslash_is_not_written_in_sql():
+    draw = np.random.default_rng(8)
+    X = pd.DataFrame({"a\\b": draw.normal(size=40)})
+    model = dbrm.fit(X, X["a\\b"] + 0.1 * draw.normal(size=40), algorithm="enumerate").best_model
+    with pytest.raises(ExportError, match=r"column .*has a backslash.*Rename the column"):
+        model.to_sql()
+    agree(by_python(model, X), model.predict(X))
