@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix, TableLike
-from dbrm.data import Recipe, check_weights, is_source
+from dbrm.data import Recipe, check_weights, is_source, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
@@ -225,6 +225,7 @@ class DBRMClassifier(
             self.posteriors_ = (self._search(X, y, sample_weight=sample_weight, offset=offset),)
             self.classes_ = np.array([0, 1])
             return self
+        refuse_other_order(X, y=y)
         classes, codes = _read_labels(y, sample_weight)
         wanted = [1] if classes.size == 2 else range(classes.size)
         rows = {"sample_weight": sample_weight, "offset": offset}

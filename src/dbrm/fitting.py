@@ -10,7 +10,7 @@ import numpy as np
 from dbrm._typing import TableLike
 from dbrm._version import __version__
 from dbrm.chains import Checkpoint
-from dbrm.data import learn_recipe
+from dbrm.data import learn_recipe, refuse_other_order
 from dbrm.errors import DBRMWarning
 from dbrm.evidence import Latent, add_latent, build_engine, log_evidence_with, resolve_prior
 from dbrm.jobs import make_job, places_of_effects
@@ -154,17 +154,17 @@ def log_evidence(
         is undefined for a model of this size.
     """
     chosen = Settings(latent=latent)
+    rows = {
+        "sample_weight": sample_weight,
+        "offset": offset,
+        "trials": trials,
+        "exposure": exposure,
+    }
+    refuse_other_order(X, y=y, **rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DBRMWarning)
         recipe, table = learn_recipe(X, places=places_of_effects(chosen))
-    observations = observe(
-        y,
-        table.n_rows,
-        sample_weight=sample_weight,
-        offset=offset,
-        trials=trials,
-        exposure=exposure,
-    )
+    observations = observe(y, table.n_rows, **rows)
     resolved = resolve_prior(prior, **prior_options)
     engine = build_engine(observations, resolved, family=family, link=link)
     effects = bind_effects(chosen, table)

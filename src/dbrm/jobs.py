@@ -16,6 +16,7 @@ from dbrm.data import (
     learn_recipe,
     open_batches,
     read_table,
+    refuse_other_order,
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.formula import Reading, read_formula
@@ -52,6 +53,7 @@ def make_job(
             "dbrm.fit(data, 'y')."
         )
         raise InvalidDataError(msg)
+    refuse_other_order(data if isinstance(X, str) else X, y=y, **rows)
     X, y = _split(X, y, ignore)
     name = getattr(y, "name", None) or "y"
     job = _job_in_place(X, y, rows, chosen) or _job_in_memory(X, y, data, rows, chosen)

@@ -11,7 +11,12 @@ from dbrm.data.intake import read_numbers, read_table
 from dbrm.data.learning import learn_recipe
 from dbrm.data.recipe import Recipe
 from dbrm.data.repeats import find_repeats
-from dbrm.data.response import check_response, check_vector, check_weights
+from dbrm.data.response import (
+    check_response,
+    check_vector,
+    check_weights,
+    refuse_other_order,
+)
 from dbrm.data.rows import AbstractRows, Block, MemoryRows, choose_sample, take_sample
 from dbrm.data.rules import ColumnRule
 from dbrm.data.sources import is_source, open_batches
@@ -39,5 +44,6 @@ __all__ = [
     "read_extra",
     "read_numbers",
     "read_table",
+    "refuse_other_order",
     "take_sample",
 ]

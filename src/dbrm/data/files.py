@@ -1,14 +1,18 @@
 """Tables in files: CSV, tab-separated, Parquet and Arrow, by whichever library is installed."""
 
+import csv
+import gzip
 import os
 import re
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import narwhals.stable.v2 as nw
 
 from dbrm.data.intake import read_table
+from dbrm.data.wording import quote
 from dbrm.errors import InvalidFileError
 
 __all__ = ["read_columns"]
@@ -47,7 +51,9 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _read(path: str, suffix: str) -> Any:
     if suffix in _TEXT:
-        return nw.read_csv(path, backend="pandas", separator=_separator(path))
+        separator = _separator(path)
+        _refuse_repeated(path, separator)
+        return nw.read_csv(path, backend="pandas", separator=separator)
     for backend in ("pyarrow", "polars"):
         if find_spec(backend) is not None:
             if suffix == ".parquet":
@@ -59,15 +65,28 @@ def _read(path: str, suffix: str) -> Any:
 
 
 def _separator(path: str) -> str:
-    import gzip
-
-    with (
-        gzip.open(path, "rt", errors="replace")
-        if path.endswith(".gz")
-        else open(path, errors="replace") as file
-    ):
+    with _open_text(path) as file:
         first = re.sub(r'"[^"]*"', "", file.readline())
     return max(",;\t", key=first.count)
+
+
+def _refuse_repeated(path: str, separator: str) -> None:
+    """Raise if two columns have the same name: pandas would rename the second without a word."""
+    with _open_text(path) as file:
+        names = next(csv.reader(file, delimiter=separator), [])
+    repeated = [name for name, n in Counter(names).items() if n > 1 and name]
+    if repeated:
+        msg = (
+            f"{path}: column names must be unique; repeated: {quote(repeated)}. Rename or remove "
+            "columns in the first line of the file."
+        )
+        raise InvalidFileError(msg)
+
+
+def _open_text(path: str) -> TextIO:
+    if path.endswith(".gz"):
+        return gzip.open(path, "rt", errors="replace", newline="")
+    return open(path, errors="replace", newline="")
 
 
 def _read_with_pyarrow(path: str) -> Any:

@@ -4,7 +4,9 @@ Weights, offsets, numbers of trials and exposures are read like the response. Wh
 family allows (counts, positive values, 0/1) is the family's business, not checked here.
 """
 
+import sys
 import warnings
+from collections import Counter
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,7 +19,12 @@ from dbrm.data.intake import refuse_sparse, to_array
 from dbrm.data.wording import name_rows, quote
 from dbrm.errors import InvalidDataError
 
-__all__ = ["check_response", "check_vector", "check_weights"]
+__all__ = ["check_response", "check_vector", "check_weights", "refuse_other_order"]
+
+# A row more or less is lost in a larger number of rows.
+_MOST_COUNTED = 2.0**53
+# Squares of larger numbers overflow.
+_LARGEST_OFFSET = 1e150
 
 
 def check_response(y: Any, n_rows: int, name: str = "y") -> Column:
@@ -57,7 +64,22 @@ def check_weights(sample_weight: Any, n_rows: int) -> Column:
     if not weights.any():
         msg = "sample_weight must not be zero everywhere: no row would count."
         raise InvalidDataError(msg)
+    _refuse_uncountable(weights, "sample_weight")
     return weights
+
+
+def _refuse_uncountable(counts: Column, name: str) -> None:
+    """Raise where weights or trials, which stand for so many rows, are more than can be counted."""
+    with np.errstate(over="ignore"):
+        total = float(counts.sum())
+    if total > _MOST_COUNTED:
+        msg = (
+            f"{name} must add to at most 2**53, beyond which double precision cannot count; its "
+            f"sum is {total:.3g}, its largest value {counts.max():.3g} at "
+            f"{name_rows(counts == counts.max())} (rows count from 0). "
+            f"Try {name} / {name}.mean(), if only ratios matter."
+        )
+        raise InvalidDataError(msg)
 
 
 def check_vector(value: Any, n_rows: int, *, name: str) -> Column:
@@ -67,7 +89,46 @@ def check_vector(value: Any, n_rows: int, *, name: str) -> Column:
     if value is None:
         msg = f"{name} must be a number, or one number per row; got None."
         raise InvalidDataError(msg)
-    return _read(value, n_rows, name, if_text="Convert it to numbers.")
+    vector = _read(value, n_rows, name, if_text="Convert it to numbers.")
+    if name == "trials":
+        _refuse_uncountable(vector, name)
+    huge = np.abs(vector) > _LARGEST_OFFSET
+    if name == "offset" and huge.any():
+        msg = (
+            f"offset must lie within {_LARGEST_OFFSET:g} of zero, where its squares are finite; "
+            f"got {vector[huge][0]!s} at {name_rows(huge)} (rows count from 0). Change the unit."
+        )
+        raise InvalidDataError(msg)
+    return vector
+
+
+def refuse_other_order(X: Any, **rows: Any) -> None:
+    """Raise if what belongs to the rows has the row labels of `X` in another order.
+
+    Rows are matched by position, as in scikit-learn. pandas matches by label, so that who
+    shuffled one and not the other would expect the labels to count.
+    """
+    # Nobody can hold a pandas object without having imported pandas.
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(X, pandas.DataFrame | pandas.Series):
+        return
+    for name, value in rows.items():
+        labelled = isinstance(value, pandas.DataFrame | pandas.Series)
+        if labelled and _is_other_order(X.index, value.index):
+            msg = (
+                f"{name} has the row labels of X in another order, and rows are matched by "
+                f"position: its values would belong to other rows. Try {name}.loc[X.index]; or "
+                f"{name}.to_numpy(), if the order is right and the labels are wrong."
+            )
+            raise InvalidDataError(msg)
+
+
+def _is_other_order(first: Any, second: Any) -> bool:
+    """Whether two pandas indexes hold the same labels, equally often, in different order."""
+    if len(first) != len(second) or first.equals(second) or not first.isin(second).all():
+        return False
+    # Labels that are unique, and all among the others, are the others.
+    return first.is_unique or Counter(first) == Counter(second)
 
 
 def _read(value: Any, n_rows: int, name: str, *, if_text: str) -> Column:

@@ -35,6 +35,9 @@ __all__ = [
 
 # A user's own log evidence of the model with these columns and an intercept.
 EvidenceFunction = Callable[[Matrix, Column], float]
+# Links whose inverse takes exponentials, and the largest argument that has one.
+_BOUNDED = ("log", "logit", "probit", "cloglog")
+_LARGEST_PREDICTOR = 700.0
 
 
 @final
@@ -97,6 +100,7 @@ def build_engine(
     """
     chosen = find_family(family)
     plain = link is None or getattr(link, "name", link) == "identity"
+    _check_offset(observations, find_link(link or chosen.default_link))
     if chosen.name == "gaussian" and plain:
         for name in ("trials", "exposure"):
             if getattr(observations, name) is not None:
@@ -128,6 +132,39 @@ def build_engine(
         msg = "evidence= gets the columns of a model and cannot be combined with always=."
         raise InvalidSettingError(msg)
     return FunctionEngine(engine, evidence, observations.response)
+
+
+def _check_offset(observations: Observations, link: Link) -> None:
+    """Raise for an offset beside which the response, or the mean, has no digits."""
+    offset, exposure = observations.offset, observations.exposure
+    if link.name in _BOUNDED and exposure is not None:
+        # Exposures that are not positive are refused by the engine.
+        _check_range("exposure", np.log(exposure, where=exposure > 0, out=np.zeros(exposure.size)))
+    if offset is None:
+        return
+    if link.name in _BOUNDED:
+        _check_range("offset", offset)
+    largest = float(np.max(np.abs(observations.response)))
+    beside = float(np.max(np.abs(offset)))
+    if link.name == "identity" and 0 < largest < beside * np.finfo(np.float64).eps:
+        msg = (
+            f"offset is as large as {beside:.3g}, the response only {largest:.3g}: in double "
+            "precision nothing is left of the response beside it. Are they in the same unit?"
+        )
+        raise InvalidDataError(msg)
+
+
+def _check_range(name: str, predictor: Column) -> None:
+    outside = np.abs(predictor) > _LARGEST_PREDICTOR
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        what = "The logarithm of exposure" if name == "exposure" else "offset"
+        msg = (
+            f"{what} must lie between -{_LARGEST_PREDICTOR:g} and {_LARGEST_PREDICTOR:g}, where "
+            f"exp(offset) is a number; got {predictor[row]:.6g} in row {row} (rows count from 0). "
+            "An offset is on the scale of the linear predictor: is it a logarithm?"
+        )
+        raise InvalidDataError(msg)
 
 
 def build_tall(

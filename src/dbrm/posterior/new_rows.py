@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from dbrm._typing import TableLike
-from dbrm.data import Recipe, Table, check_vector, is_source, open_batches, read_extra
+from dbrm.data import (
+    Recipe,
+    Table,
+    check_vector,
+    is_source,
+    open_batches,
+    read_extra,
+    refuse_other_order,
+)
 from dbrm.errors import InvalidDataError
 from dbrm.formula import FormulaRecipe
 
@@ -29,6 +37,7 @@ def cut_rows(
     if is_source(X):
         yield from _stream(recipe, X, {"offset": offset, "trials": trials, "exposure": exposure})
         return
+    refuse_other_order(X, offset=offset, trials=trials, exposure=exposure)
     if isinstance(recipe, FormulaRecipe):
         offset = recipe.offset_of(X, offset)
     table = recipe.apply(X)

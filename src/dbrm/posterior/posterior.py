@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, TableLike
-from dbrm.data import Recipe, check_response, check_vector
+from dbrm.data import Recipe, check_response, check_vector, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evolution import Problem
 from dbrm.features import Feature
@@ -515,6 +515,7 @@ class Posterior:
                 msg = "A posterior from a file holds no response: pass X and y."
                 raise InvalidDataError(msg)
             return rows
+        refuse_other_order(X, y=y, offset=offset, trials=trials, exposure=exposure)
         if isinstance(self.recipe, FormulaRecipe):
             offset = self.recipe.offset_of(X, offset)
         table = self.recipe.apply(X)

@@ -1,5 +1,7 @@
 """Tests of `dbrm.data.response`."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -122,3 +124,18 @@ def test_vectors_repeat_a_number():
 def test_rejects_impossible_vectors(value, message):
     with pytest.raises(InvalidDataError, match=message):
         check_vector(value, 3, name="exposure")
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "trials"])
+def test_more_rows_than_can_be_counted_are_refused(name):
+    check = check_weights if name == "sample_weight" else partial(check_vector, name=name)
+    check([1.0, 2.0**53 - 1], 2)
+    for huge in ([1.0, 2.0**54], [1.0, 1e300], [1e308, 1e308]):
+        with pytest.raises(InvalidDataError, match=rf"{name} must add to at most 2\*\*53"):
+            check(huge, 2)
+
+
+def test_an_offset_whose_square_overflows_is_refused():
+    check_vector([1e150, -1e150], 2, name="offset")
+    with pytest.raises(InvalidDataError, match=r"offset must lie within 1e\+150 of zero.*at row 1"):
+        check_vector([0.0, -1e300], 2, name="offset")
