@@ -74,7 +74,9 @@ class MixingDensity:
         """
         t = np.exp(log_t)
         value = (self.a / 2 - 1) * log_t + (self.b / 2 - 1) * log_complement
-        value -= self.r * np.log(self.k + (1 - self.k) * t) + self.s * t / (2 * self.v)
+        # k + (1-k)t is k(1-t) + t, which does not cancel near t = 1.
+        value -= self.r * np.logaddexp(log(self.k) + log_complement, log_t)
+        value -= self.s * t / (2 * self.v)
         if self.z > 0:
             value -= 0.5 * self.z * np.exp(np.minimum(log_t - log_complement, 600.0))
         return np.asarray(value - self.log_constant, dtype=np.float64)
@@ -104,7 +106,9 @@ class MixingDensity:
         giant strides outside, where it only decays.
         """
         left = 0.5 * (self.a + size)
-        push = left + max(self.r, 0.0) * (self.k > 1) + max(-self.s, 0.0) / (2 * self.v) + 1
+        # The narrowest peak is where all that rises with t stops rising.
+        rise = max(self.r if self.k > 1 else -self.r, 0.0)
+        push = left + rise + max(-self.s, 0.0) / (2 * self.v) + 1
         step = min(LONGEST_STEP, STEP_PER_DEVIATION / sqrt(push))
         low, high = self._bends(left, sharpest)
         first = low - log(DEPTH / left + 1.0)
@@ -116,7 +120,8 @@ class MixingDensity:
         log_t = -np.logaddexp(0.0, -x)
         t = np.exp(log_t)
         logs = np.log(step * (1.0 + ahead + behind)) + left * log_t
-        logs -= 0.5 * self.b * np.logaddexp(0.0, x) + self.r * np.log(self.k + (1 - self.k) * t)
+        away = np.logaddexp(0.0, x)
+        logs -= 0.5 * self.b * away + self.r * (np.logaddexp(log(self.k), x) - away)
         logs -= self.s * t / (2 * self.v) + 0.5 * self.z * np.exp(np.minimum(x, 600.0))
         return t, logs
 

@@ -49,8 +49,7 @@ class MixturePrior(CoefficientPrior):
     def score_table(self, sizes: IntArray, shape: GaussianShape) -> ScoreTable:
         length = WIDEST * ceil(np.log1p(shape.n * (1.0 / shape.floor - 1.0)) / WIDEST)
         length = max(length, WIDEST)
-        per_unit = panels_per_unit(int(sizes.max(initial=0)))
-        pieces, defined = _stack(self, sizes, shape.n, length, per_unit, glm=False)
+        pieces, per_unit, defined = _stack(self, sizes, shape.n, length, glm=False)
         constant = np.where(defined, log_evidence_of_null(shape), -inf)
         zeros = np.zeros(sizes.size)
         return ScoreTable(
@@ -66,8 +65,7 @@ class MixturePrior(CoefficientPrior):
         )
 
     def glm_table(self, sizes: IntArray, n: float) -> GlmTable:
-        per_unit = panels_per_unit(int(sizes.max(initial=0)))
-        pieces, defined = _stack(self, sizes, n, GLM_LENGTH, per_unit, glm=True)
+        pieces, per_unit, defined = _stack(self, sizes, n, GLM_LENGTH, glm=True)
         zeros = np.zeros(sizes.size)
         constant = np.where(defined, GLM_CONSTANT, -inf)
         return GlmTable(constant, -0.5, zeros, zeros, zeros, pieces, float(per_unit))
@@ -104,30 +102,38 @@ def _sharpest(size: int, n: float, odds: float) -> float:
 
 
 def _stack(
-    prior: MixturePrior, sizes: IntArray, n: float, length: int, per_unit: int, *, glm: bool
-) -> tuple[Pieces, npt.NDArray[np.bool_]]:
-    """Rows of all sizes, and which of them the prior is defined for."""
+    prior: MixturePrior, sizes: IntArray, n: float, length: int, *, glm: bool
+) -> tuple[Pieces, int, npt.NDArray[np.bool_]]:
+    """Rows of all sizes, their panels per unit, and which sizes the prior is defined for."""
+    defined = np.array(
+        [size == 0 or _mixing(prior, size, n, glm=glm) is not None for size in sizes.tolist()],
+        dtype=np.bool_,
+    )
+    wanted = np.flatnonzero(defined & (sizes > 0))
+    per_unit = panels_per_unit(int(sizes.max(initial=0)))
+    while True:
+        rows = [_row(prior, int(sizes[i]), n, length, per_unit, glm=glm) for i in wanted]
+        if all(row is not None for row in rows):
+            break
+        per_unit *= 2
     pieces = np.zeros((sizes.size, length * per_unit, COEFFICIENTS))
-    defined = np.ones(sizes.size, dtype=np.bool_)
-    for i, size in enumerate(sizes.tolist()):
-        if size == 0:
-            continue
-        row = _row(prior, size, n, length, per_unit, glm=glm)
-        if row is None:
-            defined[i] = False
-        else:
-            pieces[i] = row
-    return pieces, defined
+    for i, row in zip(wanted, rows, strict=True):
+        pieces[i] = row
+    return pieces, per_unit, defined
+
+
+def _mixing(prior: MixturePrior, size: int, n: float, *, glm: bool) -> MixingDensity | None:
+    """Density of u; none where the prior, or a Gaussian model of this size, is undefined."""
+    return prior.mixing(size, n) if glm or size + 1 < n else None
 
 
 @lru_cache(maxsize=512)
 def _row(
     prior: MixturePrior, size: int, n: float, length: int, per_unit: int, *, glm: bool
 ) -> Matrix | None:
-    """Build one row (some 25 kB, kept for the next population); none where undefined."""
-    mixing = prior.mixing(size, n) if glm or size + 1 < n else None
-    if mixing is None:
-        return None
+    """Build one row (some 25 kB, kept for the next population); none if panels are too wide."""
+    mixing = _mixing(prior, size, n, glm=glm)
+    assert mixing is not None
 
     def glm_factor(argument: FloatArray) -> FloatArray:
         return glm_log_factors(mixing, size, np.expm1(argument))[0]

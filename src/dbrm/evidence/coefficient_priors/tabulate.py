@@ -18,19 +18,28 @@ __all__ = ["WIDEST", "panels_per_unit", "tabulate"]
 
 # Nodes of a sampled panel.
 NODES = 32
-# The whole range is a multiple of this; sampled panels are this wide, or halves of it.
+# The whole range is a multiple of this; sampled panels are this wide, or halves of it, and
+# cover so many stored ones at most.
 WIDEST = 8
+MOST_STORED = 64
+# Stored panels per unit where nothing finer is tried.
+FINEST = 1024
 # The last coefficients of a converged series, relative to its smallest value, and what
 # rounding leaves of them, relative to its largest.
 TOLERANCE = 2e-13
 NOISE = 2e-15
+# Error of a stored panel, and what it may be relative to the value.
+STORED_TOLERANCE = 1e-10
+STORED_NOISE = 5e-14
 
 
 def panels_per_unit(largest_size: int) -> int:
-    r"""Stored panels per unit of the argument.
+    r"""Stored panels per unit of the argument with which to begin.
 
     A mixture turns from hopeless to supported around :math:`W = p`, over a distance of
-    :math:`4/\sqrt p` in :math:`\log W`: larger models need narrower panels.
+    :math:`4/\sqrt p` in :math:`\log W`: larger models need narrower panels. Between two modes
+    of the integrand whose masses differ by :math:`e^L` it turns over a distance of :math:`1/L`:
+    such mixing densities need narrower ones still, as `tabulate` finds out.
     """
     per_unit = 8
     while per_unit**2 < largest_size:
@@ -38,8 +47,13 @@ def panels_per_unit(largest_size: int) -> int:
     return per_unit
 
 
-def tabulate(function: Callable[[FloatArray], FloatArray], length: int, per_unit: int) -> Matrix:
+def tabulate(
+    function: Callable[[FloatArray], FloatArray], length: int, per_unit: int
+) -> Matrix | None:
     """Coefficients of `function` on ``[0, length]``, panels by powers.
+
+    ``None`` if some panel is too wide to follow the function; the finest ones follow it as
+    far as they can.
 
     Parameters
     ----------
@@ -49,8 +63,10 @@ def tabulate(function: Callable[[FloatArray], FloatArray], length: int, per_unit
         Stored panels per unit, a power of two.
     """
     # Widths in stored panels, the next one last.
-    ahead = [WIDEST * per_unit] * (length // WIDEST)
+    widest = min(WIDEST * per_unit, MOST_STORED)
+    ahead = [widest] * (length * per_unit // widest)
     rows = np.empty((length * per_unit, COEFFICIENTS))
+    ends = np.empty(length * per_unit)
     first = 0
     while ahead:
         width = ahead.pop()
@@ -59,8 +75,9 @@ def tabulate(function: Callable[[FloatArray], FloatArray], length: int, per_unit
             ahead += [width // 2, width // 2]
             continue
         rows[first : first + width] = _reexpand(values, width)
+        ends[first : first + width] = _at_ends(width) @ values
         first += width
-    return rows
+    return rows if per_unit >= FINEST or _follows(rows, ends) else None
 
 
 def _converged(values: FloatArray) -> bool:
@@ -78,6 +95,13 @@ def _reexpand(values: FloatArray, width: int) -> Matrix:
     rows: Matrix = np.asarray((samples - level) @ _to_powers().T, dtype=np.float64)
     rows[:, 0] += level[:, 0]
     return rows
+
+
+def _follows(rows: Matrix, ends: FloatArray) -> bool:
+    """Whether stored panels meet the function at their ends, where interpolation is worst."""
+    error = np.abs(rows.sum(axis=1) - ends)
+    allowed = np.maximum(STORED_TOLERANCE, STORED_NOISE * np.abs(rows[:, 0]))
+    return bool(np.all(error <= allowed))
 
 
 @cache
@@ -104,6 +128,14 @@ def _resampling(width: int) -> Matrix:
     """Values at the nodes of `width` equal parts from values at the nodes of the whole."""
     parts = (np.arange(width)[:, None] + 0.5 * (_nodes(COEFFICIENTS) + 1)) * 2 / width - 1
     matrix: Matrix = chebyshev.chebvander(parts.ravel(), NODES - 1) @ _to_series(NODES)
+    return matrix
+
+
+@cache
+def _at_ends(width: int) -> Matrix:
+    """Values at the right ends of `width` equal parts from values at the nodes of the whole."""
+    ends = np.arange(1, width + 1) * 2 / width - 1
+    matrix: Matrix = chebyshev.chebvander(ends, NODES - 1) @ _to_series(NODES)
     return matrix
 
 

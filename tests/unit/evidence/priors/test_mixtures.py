@@ -1,5 +1,8 @@
 """Mixtures of g-priors against their definitions, closed forms and mpmath."""
 
+from functools import cache
+from itertools import pairwise
+
 import mpmath
 import numpy as np
 import pytest
@@ -23,6 +26,7 @@ from dbrm.evidence.coefficient_priors import (
     UniformG,
     ZellnerSiow,
 )
+from dbrm.evidence.coefficient_priors.mixture import glm_log_factors
 
 N, P = 47.0, 5
 
@@ -127,6 +131,98 @@ def by_mpmath(mixing, n, size, fraction):
 def test_quadrature_with_forty_digits(prior):
     expected = by_mpmath(prior.mixing(P, N), N, P, 0.38)
     assert log_bayes_factor(prior, N, P, 0.38) == pytest.approx(expected, rel=1e-12)
+
+
+@cache
+def legendre():
+    """Nodes and weights with thirty digits."""
+    with mpmath.workdps(30):
+        return mpmath.calculus.quadrature.GaussLegendre(mpmath.mp).calc_nodes(4, mpmath.mp.prec)
+
+
+def integral(function, ends):
+    """Gauss-Legendre sums over panels that are halved until halves agree with the whole."""
+
+    def panel(low, high):
+        centre, half = (low + high) / 2, (high - low) / 2
+        return half * mpmath.fsum(weight * function(centre + half * x) for x, weight in legendre())
+
+    todo = [(low, high, panel(low, high)) for low, high in pairwise(map(mpmath.mpf, ends))]
+    scale, total = max(value for _, _, value in todo), mpmath.mpf(0)
+    while todo:
+        low, high, whole = todo.pop()
+        middle = (low + high) / 2
+        halves = panel(low, middle), panel(middle, high)
+        scale = max(scale, *halves)
+        if abs(sum(halves) - whole) <= 1e-16 * scale:
+            total += sum(halves)
+        else:
+            todo += [(low, middle, halves[0]), (middle, high, halves[1])]
+    return total
+
+
+def glm_by_mpmath(mixing, size, wald):
+    """Log of the integral of u^(p/2) e^(-Wu/2), over log g with thirty digits."""
+    with mpmath.workdps(30):
+        a, b, r, k = mpmath.matrix([mixing.a / 2, mixing.b / 2, mixing.r, mixing.k])
+        tilt, lift = mpmath.mpf(mixing.s) / (2 * mixing.v), mpmath.mpf(size) / 2
+
+        def kernel(x, power, rate):
+            odds = mpmath.exp(x)
+            log_ends = power * x - (power + b) * mpmath.log1p(odds)
+            bend = mpmath.log((k + odds) / (1 + odds))
+            return mpmath.exp(log_ends - r * bend - rate * odds / (1 + odds))
+
+        ends = [-100 / a, *range(-40, 41, 5), 100 / b]
+        ends = sorted({float(end) for end in ends})
+        rate = tilt + mpmath.mpf(wald) / (2 * mixing.v)
+        with_data = integral(lambda x: kernel(x, a + lift, rate), ends)
+        without = integral(lambda x: kernel(x, a, tilt), ends)
+        return float(mpmath.log(with_data / without) - lift * mpmath.log(mixing.v))
+
+
+def glm_errors(prior, size, n, walds):
+    """Errors of the table against direct sums at all `walds`, and against mpmath at the worst."""
+    table, mixing = prior.glm_table(np.array([0, size]), n), prior.mixing(size, n)
+    null = table.value(0.0, 0.0, 0.0, 0)
+    values = np.array([table.value(0.0, 0.0, wald, 1) for wald in walds]) - null
+    apart = np.abs(values - glm_log_factors(mixing, size, walds)[0])
+    worst = int(np.argmax(apart))
+    return apart[worst], abs(values[worst] - glm_by_mpmath(mixing, size, walds[worst]))
+
+
+def test_two_modes_that_change_places():
+    """Where the integrand has two modes, panels of usual width were off by 3.7e-6."""
+    prior = TCCH(2, 3, 6, -100, 3, 867)
+    assert glm_by_mpmath(prior.mixing(12, 1e4), 12, 400.0) == pytest.approx(
+        -71.0203393976, abs=1e-9
+    )
+    table = prior.glm_table(np.array([0, 12]), 1e4)
+    value = table.value(0.0, 0.0, 400.0, 1) - table.value(0.0, 0.0, 0.0, 0)
+    assert value == pytest.approx(-71.0203393976, abs=1e-8)
+
+
+def random_mixture(rng):
+    """Constants of any size that somebody might choose, and a model."""
+    a, b, v, k, n, size = np.exp(
+        rng.uniform(np.log([0.05, 0.1, 1, 1e-9, 70, 1]), np.log([60, 300, 300, 1e9, 1e6, 60]))
+    )
+    prior = TCCH(a, b, rng.uniform(-18, 18), rng.uniform(-300, 1200), v, k)
+    return prior, int(size), float(int(n))
+
+
+WALDS = np.exp(np.linspace(-2.0, 16.0, 120))
+
+
+def test_any_constants_to_thirty_digits(rng):
+    for _ in range(3):
+        assert max(glm_errors(*random_mixture(rng), WALDS)) < 1e-8
+
+
+@pytest.mark.slow
+def test_very_many_constants_to_thirty_digits(rng):
+    for _ in range(300):
+        assert max(glm_errors(*random_mixture(rng), WALDS)) < 1e-8
 
 
 # mpmath with forty digits: the integral of `by_mpmath`, its nodes placed around the mode.
