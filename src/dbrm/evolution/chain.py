@@ -1,7 +1,7 @@
 """What one chain knows while it runs, and what it brings home."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import final
 
@@ -58,7 +58,8 @@ class ChainResult:
     """What one chain brings home.
 
     `features` are numbered as in ``models.members``; `trace` holds the log mass found
-    in each population, `moves` how often each kind of move was tried and accepted.
+    in each population, `moves` how often each kind of move was tried and accepted,
+    `weight_draws` how often weights of each projection were drawn.
     """
 
     features: list[Feature]
@@ -71,6 +72,7 @@ class ChainResult:
     trace: FloatArray
     moves: dict[str, tuple[int, int]]
     draws: Draws | None = None
+    weight_draws: dict[int, int] = field(default_factory=dict)
 
 
 class Chain:
@@ -236,4 +238,5 @@ class Chain:
             trace=np.array(self._trace),
             moves={name: (n, self._accepted[name]) for name, n in self._proposed.items()},
             draws=draws,
+            weight_draws=self.registry.weight_draws.counts,
         )

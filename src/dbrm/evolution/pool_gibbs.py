@@ -106,7 +106,12 @@ class _Sampler:
         prior = chain.problem.model_prior
         self._features = features
         self._kinship = chain.problem.kinship(chain.registry)
-        self._terms = np.array([prior.feature_log_prior(feature) for feature in features])
+        self._terms = np.array(
+            [
+                prior.feature_log_prior(feature) + chain.registry.log_share(int(number), feature)
+                for number, feature in zip(pool.numbers, features, strict=True)
+            ]
+        )
         self._size = min(chain.problem.effort.population_size, len(features))
 
     def best_known(self) -> list[int]:

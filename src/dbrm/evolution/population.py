@@ -1,7 +1,6 @@
 r"""Populations :math:`\mathcal{S}_t` and the step from one to the next (paper, Sec. 3.3)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import final
 
 import numpy as np
@@ -13,7 +12,7 @@ from dbrm.evolution.independence import Basis
 from dbrm.evolution.operators import Parents, create, draw_operator
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.features import ColumnCache, Feature, covariate, evaluate
+from dbrm.features import ColumnCache, Feature, Transform, covariate, evaluate
 from dbrm.search import PriorTerms
 from dbrm.status import Status
 
@@ -48,7 +47,7 @@ class Population:
         """Log prior of the models over this population."""
         prior = problem.model_prior
         features = self.features(registry)
-        terms = problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        terms = problem.prior_terms([registry.log_prior(int(j), prior) for j in self.numbers])
         return problem.kinship(registry).restrict(terms, features, self.numbers)
 
 
@@ -121,6 +120,15 @@ class _Builder:
         self._coming.pop()
         return found
 
+    def project(
+        self, rng: np.random.Generator, transform: Transform, children: list[Feature]
+    ) -> Feature | None:
+        """Make a projection; a draw of its weights is counted, whatever becomes of it."""
+        feature = self._problem.projector.build(rng, transform, children, self.cache)
+        if feature is not None and self._problem.integrates_weights:
+            self._registry.weight_draws.note(self._problem.simplify(feature))
+        return feature
+
     def admit(self, feature: Feature, column: Column, *, strict: bool = False) -> bool:
         """Let a feature with a sound column in unless it depends on those already there.
 
@@ -137,6 +145,9 @@ class _Builder:
 
     def _excepted(self, feature: Feature, column: Column) -> bool:
         """Whether there is room for one more dependent feature, and it is no copy."""
+        if self._problem.integrates_weights:
+            # Every draw of weights belongs to a column, wherever that is met first.
+            self._registry.number(feature, column)
         # Also lets the registry learn a simpler spelling of a column that is there.
         if self._registry.recognise(feature, column) in self.numbers:
             return False
@@ -250,12 +261,11 @@ def _fill(
     parents: Parents,
     memory: OperatorMemory | None,
 ) -> None:
-    build = partial(problem.projector.build, cache=builder.cache)
     for _ in range(_TRIES_PER_PLACE * problem.effort.population_size):
         if builder.full:
             return
         kind = draw_operator(rng, problem.grammar)
-        feature = create(rng, parents, problem.grammar, build, kind)
+        feature = create(rng, parents, problem.grammar, builder.project, kind)
         if kind is None or feature is None:
             continue
         if builder.add(feature) and memory is not None:

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from dbrm._typing import Column
 from dbrm.data import Table
 from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.weight_draws import WeightDraws
 from dbrm.features import Feature, evaluate
+from dbrm.priors import ModelPrior
 from dbrm.search import split_key
 
 __all__ = ["Registry", "affine_mark", "same_up_to_affine", "simpler"]
@@ -35,6 +37,7 @@ class Registry:
         self._by_print: dict[bytes, list[int]] = {}
         self.features: list[Feature] = []
         self.aliases: dict[int, list[Feature]] = {}
+        self.weight_draws = WeightDraws()
         self._keys: list[tuple[int, int]] = []
         self._marks: list[bytes] = []
 
@@ -86,6 +89,16 @@ class Registry:
             self.features[number], feature = feature, current
         self.aliases.setdefault(number, []).append(feature)
 
+    def log_prior(self, number: int, prior: ModelPrior) -> float:
+        """Prior of a feature; of draws of a projection's weights, their share of it."""
+        name = self.features[number]
+        return prior.feature_log_prior(name) + self.log_share(number, name)
+
+    def log_share(self, number: int, name: Feature) -> float:
+        """Log of the share of a topology's draws that this column is; see `WeightDraws`."""
+        spellings = (self.features[number], *self.aliases.get(number, ()))
+        return self.weight_draws.log_share(name, spellings)
+
     def freeze(self) -> Snapshot:
         """All features with their spellings."""
         owners = [number for number, others in self.aliases.items() for _ in others]
@@ -94,6 +107,7 @@ class Registry:
                 "keys": self.keys,
                 "marks": np.frombuffer(b"".join(self._marks), dtype=np.uint8).reshape(-1, _MARK),
                 "owners": np.array(owners, dtype=np.int64),
+                **self.weight_draws.freeze().arrays,
             },
             features={
                 "names": list(self.features),
@@ -115,6 +129,7 @@ class Registry:
         self._by_print = {}
         for number, mark in enumerate(self._marks):
             self._by_print.setdefault(mark, []).append(number)
+        self.weight_draws.thaw(snapshot)
 
 
 def simpler(first: Feature, second: Feature) -> bool:

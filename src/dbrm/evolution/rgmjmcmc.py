@@ -24,7 +24,7 @@ from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
 from dbrm.evolution.sampling import AbstractSampling
 from dbrm.evolution.snapshot import Snapshot
-from dbrm.features import Feature, evaluate
+from dbrm.features import Feature, Transform, evaluate
 from dbrm.search import PriorTerms, effects_of, log_sum_exp
 from dbrm.status import Status
 
@@ -119,6 +119,7 @@ class _FeatureSpace:
             self._columns[number] = reservoir.columns[:, position]
             self._spellings[number] = reservoir.spellings[position]
         self._features: dict[int, Feature] = {}
+        self._log_priors: dict[int, float] = {}
         self._kinship = self._problem.kinship(chain.registry)
         self._known: dict[Model, float] = {}
 
@@ -166,8 +167,19 @@ class _FeatureSpace:
         if len(self._reservoir.numbers) and not rng.random() < _CREATED:
             position = bisect_right(self._cumulative, rng.random() * self._cumulative[-1])
             return int(self._reservoir.numbers[min(position, len(self._cumulative) - 1)])
-        feature = create(rng, parents, self._problem.grammar, self._problem.projector.build)
+        feature = create(rng, parents, self._problem.grammar, self._project)
         return None if feature is None else self._enter(feature)
+
+    def _project(
+        self, rng: np.random.Generator, transform: Transform, children: list[Feature]
+    ) -> Feature | None:
+        """A projection of the children; none where its weights would be drawn.
+
+        No way back leads through the same draw, and the draws that share a prior are counted.
+        """
+        if self._problem.integrates_weights:
+            return None
+        return self._problem.projector.build(rng, transform, children)
 
     def _enter(self, feature: Feature) -> int | None:
         """Number of a created feature, none if its column is not fit for use."""
@@ -188,18 +200,21 @@ class _FeatureSpace:
         return self._columns[number]
 
     def _feature(self, number: int) -> Feature:
-        """A feature under the spelling it had when it was first asked for.
+        """A feature under the spelling, and with the prior, it had when it was first asked for.
 
         The registry may learn a simpler one later. Here neither the target nor the law of
         the populations may move.
         """
-        return self._features.setdefault(number, self._chain.registry.features[number])
+        if number not in self._features:
+            registry = self._chain.registry
+            self._features[number] = registry.features[number]
+            self._log_priors[number] = registry.log_prior(number, self._problem.model_prior)
+        return self._features[number]
 
     def _terms(self, numbers: Sequence[int]) -> PriorTerms:
         """Prior of the models over these features."""
         features = [self._feature(number) for number in numbers]
-        prior = self._problem.model_prior
-        terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
+        terms = self._problem.prior_terms([self._log_priors[number] for number in numbers])
         return self._kinship.restrict(terms, features, numbers)
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
@@ -241,6 +256,7 @@ class _FeatureSpace:
             arrays={
                 "spelled": np.array(list(self._spellings), dtype=np.int64),
                 "named": np.array(list(self._features), dtype=np.int64),
+                "log_priors": np.array(list(self._log_priors.values()), dtype=np.float64),
                 "known_sizes": np.array([len(model) for model in self._known], dtype=np.int64),
                 "known_members": np.array(members, dtype=np.int64),
                 "known_values": np.array(list(self._known.values()), dtype=np.float64),
@@ -258,6 +274,7 @@ class _FeatureSpace:
         arrays, features = own.arrays, own.features
         self._spellings = dict(zip(arrays["spelled"].tolist(), features["spelled"], strict=True))
         self._features = dict(zip(arrays["named"].tolist(), features["named"], strict=True))
+        self._log_priors = dict(zip(self._features, arrays["log_priors"].tolist(), strict=True))
         ends = np.cumsum(arrays["known_sizes"])[:-1]
         models = [frozenset(part.tolist()) for part in np.split(arrays["known_members"], ends)]
         self._known = dict(zip(models, arrays["known_values"].tolist(), strict=False))

@@ -28,7 +28,7 @@ from dbrm.features.sets import (
     transform_names,
 )
 from dbrm.features.transforms import Transform
-from dbrm.features.traversal import fold, walk
+from dbrm.features.traversal import fold, shape_of, walk
 from dbrm.features.two_valued import TwoValued
 from dbrm.features.writing import write_features
 
@@ -68,6 +68,7 @@ __all__ = [
     "project",
     "render",
     "resolve_transforms",
+    "shape_of",
     "shortened",
     "standardize",
     "step",

@@ -1,16 +1,18 @@
 """Walks over features without recursion, so that depth is no danger.
 
-`fold` computes something from the leaves up; `flatten` and `unflatten` turn a
-feature into a list and back, for pickling.
+`fold` computes something from the leaves up, `shape_of` for instance; `flatten` and
+`unflatten` turn a feature into a list and back, for pickling.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from dbrm.features.base import Feature
+from dbrm.features.canonical import affine_topology
 from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
 
-__all__ = ["flatten", "fold", "unflatten", "walk"]
+__all__ = ["flatten", "fold", "shape_of", "unflatten", "walk"]
 
 Result = TypeVar("Result")
 
@@ -37,6 +39,22 @@ def fold(feature: Feature, combine: Callable[[Feature, Sequence[Result]], Result
     for node in walk(feature):
         results[node.text] = combine(node, [results[child.text] for child in node.children])
     return results[feature.text]
+
+
+@lru_cache(maxsize=10_000)
+def shape_of(feature: Feature) -> str:
+    """The topology as text, the same for all weights inside, drawn or fitted."""
+
+    def combine(node: Feature, inner: Sequence[str]) -> str:
+        if not inner:
+            return node.canonical
+        inner = sorted(inner)
+        if node.transform is None:
+            return f"({'*'.join(inner)})"
+        inside = affine_topology(inner, node.bias) if isinstance(node, Projection) else inner[0]
+        return f"{node.transform.name}({inside})"
+
+    return fold(feature, combine)
 
 
 def flatten(feature: Feature) -> list[tuple[Any, ...]]:

@@ -114,6 +114,7 @@ class Merger:
         self._log_lost += [log_sum_exp(log_posterior[~inside]), result.log_lost]
         kept = result.models.take(np.flatnonzero(inside))
         numbers = _number(kept, result, self._problem, self._registry)
+        self._registry.weight_draws.add(result.weight_draws)
         mass = log_sum_exp(log_posterior) if self._how == "uniform" else 0.0
         finders = np.zeros((len(kept), self._n_chains // 64 + 1), dtype=np.uint64)
         finders[:, -1] = np.uint64(1) << np.uint64(self._n_chains % 64)
@@ -281,9 +282,12 @@ def _renumber(
 
 
 def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> ModelTable:
-    """Prior of each model under the simplest spelling of its features."""
+    """Prior of each model under the simplest spelling of its features.
+
+    Draws of a projection's weights are counted over all chains.
+    """
     prior = problem.model_prior
-    terms = np.array([prior.feature_log_prior(feature) for feature in registry.features])
+    terms = np.array([registry.log_prior(number, prior) for number in range(len(registry))])
     sums = models.sum_terms(terms)
     sizes = np.arange(int(models.sizes.max(initial=0)) + 1)
     effects = effects_of(models.latent, len(problem.latent)) @ problem.latent.log_prior

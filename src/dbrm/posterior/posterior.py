@@ -172,7 +172,9 @@ class Posterior:
 
         A feature that no retained model contains has probability zero, a covariate that
         every model contains (`always`) probability one. Latent effects go by their names, as in
-        `latent`.
+        `latent`. Where the weights of projections are drawn, ``"tanh(1 + a + b)"`` with any
+        weights in parentheses stands for all draws: the probability that one or more of them
+        are in the model.
         """
         names = [bound.effect.name for bound in self._source.effects]
         if feature in names:
@@ -181,7 +183,17 @@ class Posterior:
         position = self._spellings.find(feature)
         if position is not None:
             return float(self._inclusion[position])
+        draws = self._spellings.draws_of(feature)
+        if draws:
+            return self._probability_of_any(draws)
         return float(self._spellings.parse(feature) in self._source.always)
+
+    def _probability_of_any(self, positions: list[int]) -> float:
+        """Probability of the models with at least one of these features."""
+        models = self._merged.models
+        chosen = np.zeros(len(self._merged.features))
+        chosen[positions] = 1.0
+        return min(float(self._merged.probability[models.sum_terms(chosen) > 0.0].sum()), 1.0)
 
     def aliases(self, feature: str | Feature) -> list[str]:
         """Other spellings met for the same column."""

@@ -4,7 +4,7 @@ from typing import final
 
 from dbrm._typing import Column
 from dbrm.evolution import Registry
-from dbrm.features import Feature, evaluate, fit_knots, parse_feature
+from dbrm.features import Feature, Projection, evaluate, fit_knots, parse_feature, shape_of, walk
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.source import AbstractSource
 from dbrm.status import Status
@@ -22,6 +22,7 @@ class Spellings:
 
     def __init__(self, merged: Merged, source: AbstractSource) -> None:
         self._source = source
+        self._features = merged.features
         self._by_key = {feature.key: j for j, feature in enumerate(merged.features)}
         for position, others in merged.aliases.items():
             for other in others:
@@ -55,5 +56,20 @@ class Spellings:
             return None
         return self._number(feature, columns[:, 0])
 
+    def draws_of(self, feature: str | Feature) -> list[int]:
+        """Positions of the features of this topology whose weights were drawn, not fitted."""
+        feature = self.parse(feature)
+        if _has_own_weights(feature):
+            return []
+        shape = shape_of(feature)
+        drawn = [j for j, known in enumerate(self._features) if _has_own_weights(known)]
+        return [j for j in drawn if shape_of(self._features[j]) == shape]
+
     def _number(self, feature: Feature, column: Column) -> int | None:
         return self._by_number.get(self._registry.number(feature, column))
+
+
+def _has_own_weights(feature: Feature) -> bool:
+    """Whether the weights of a projection inside belong to the identity."""
+    nodes = walk(feature)
+    return any(isinstance(node, Projection) and node.fixed_identity for node in nodes)

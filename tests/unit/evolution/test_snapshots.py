@@ -60,7 +60,7 @@ def assert_same(one, other):
     }
     for name, array in one.models.to_arrays().items():
         np.testing.assert_array_equal(array, other.models.to_arrays()[name])
-    for name in ("log_lost", "n_evaluated", "status_counts", "rejections", "moves"):
+    for name in ("log_lost", "n_evaluated", "status_counts", "rejections", "moves", "weight_draws"):
         assert getattr(one, name) == getattr(other, name), name
     np.testing.assert_array_equal(one.trace, other.trace)
     assert (one.draws is None) == (other.draws is None)

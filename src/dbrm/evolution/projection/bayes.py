@@ -19,7 +19,17 @@ class Bayes(AbstractStrategy):
 
     The weights belong to the identity: other draws are other features. The children are
     taken as they are, so standardised covariates (``scale="standard"``) are advisable.
+
+    Parameters
+    ----------
+    integrated
+        Whether the draws of one topology share its prior, so that together they estimate the
+        integral over :math:`\alpha` (see `dbrm.evolution.weight_draws`). In the paper each counts
+        as one more model with the full prior, and projections become more probable the longer
+        the search.
     """
+
+    integrated: bool = True
 
     def build(
         self,

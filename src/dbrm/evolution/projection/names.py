@@ -21,7 +21,8 @@ def resolve_strategy(
     Parameters
     ----------
     as_published
-        Let 2 and 3 be the paper's own versions, without a fitted outer intercept and slope.
+        Let 2, 3 and 4 be the paper's own versions: without a fitted outer intercept and slope,
+        and every draw of the weights a model with the full prior.
     """
     if isinstance(projection, AbstractStrategy):
         return projection
@@ -37,7 +38,7 @@ def resolve_strategy(
         case "all-layers":
             return AllLayers(outer_affine=not as_published)
         case "bayes":
-            return Bayes()
+            return Bayes(integrated=not as_published)
     listed = ", ".join(f"{name!r} ({number})" for number, name in numbers.items())
     msg = f"projection must be one of {listed} or a strategy; got projection={projection!r}."
     raise InvalidSettingError(msg)

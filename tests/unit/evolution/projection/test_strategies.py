@@ -228,7 +228,7 @@ def test_names_and_numbers_mean_the_same():
 
 
 def test_settings_choose_the_strategy(rng):
-    """The presets mean the paper's own versions of 2 and 3."""
+    """The presets mean the paper's own versions of 2, 3 and 4."""
     from dbrm.posing import observe, pose
 
     table = Table(("x1", "x2"), rng.normal(size=(30, 2)))
@@ -240,7 +240,16 @@ def test_settings_choose_the_strategy(rng):
     assert chosen() == OptimizeThenTransform()
     assert chosen(projection=2) == TransformThenOptimize(outer_affine=True)
     assert chosen(projection=3, preset="paper_text") == AllLayers(outer_affine=False)
+    assert chosen(projection=4) == Bayes(integrated=True)
+    assert chosen(projection=4, preset="paper_text") == Bayes(integrated=False)
     assert chosen(projection=Bayes(), preset="paper_code") == Bayes()
+
+
+@pytest.mark.parametrize("merge", ["mass", "uniform"])
+def test_draws_of_all_chains_are_counted_together(merge):
+    with pytest.raises(InvalidSettingError, match=f"needs merge='union'; got merge='{merge}'"):
+        dbrm.Settings(projection="bayes", merge=merge)
+    assert dbrm.Settings(projection="bayes", merge=merge, preset="paper_text").merge == merge
 
 
 @pytest.mark.parametrize("wrong", ["bayesian", 0, 5, True, None, 2.5])
