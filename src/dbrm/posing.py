@@ -21,6 +21,7 @@ from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, Unknow
 from dbrm.evidence import (
     BoundEffect,
     Family,
+    Jeffreys,
     Observations,
     add_latent,
     bind,
@@ -148,6 +149,9 @@ def pose(
         n_transforms=len(transforms) if engineers else 0,
     )
     coefficients = resolve_prior(chosen.prior)
+    if chosen.preset is not None and isinstance(coefficients, Jeffreys):
+        # The paper's own intervals.
+        coefficients = replace(coefficients, degrees_of_freedom="n")
     always_columns = evaluate(always, table)[0] if always else None
     engine = build_engine(
         observations,

@@ -307,3 +307,15 @@ def test_the_record_says_how_to_repeat_the_run(rng):
     record = dbrm.fit(x, x["a"], offset=np.zeros(60), **settings).record
     assert record.settings == {name: repr(value) for name, value in settings.items()}
     assert (record.given, record.n_rows, record.version) == (("offset",), 60, dbrm.__version__)
+
+
+def test_presets_keep_the_paper_s_degrees_of_freedom(rng):
+    """The paper's t has n of them; without a preset they are those of the residuals."""
+    x = rng.normal(size=(12, 2))
+    y = x[:, 0] + rng.normal(size=12)
+    options = {"always": ["x1", "x2"], "algorithm": "enumerate", "prior": "jeffreys"}
+    paper, own = dbrm.fit(x, y, preset="paper_text", **options), dbrm.fit(x, y, **options)
+    assert paper.best_model.fit.degrees_of_freedom == 12
+    assert own.best_model.fit.degrees_of_freedom == 9
+    assert own.best_model.fit.dispersion == pytest.approx(paper.best_model.fit.dispersion * 12 / 9)
+    assert own.best_model.fit.log_evidence == paper.best_model.fit.log_evidence

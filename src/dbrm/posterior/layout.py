@@ -124,6 +124,8 @@ POSTERIOR = Schema(
         "frequency": ArrayOf("<f8", ("features",), low=0.0, high=_ONE),
         **_fits("averaged", "averaged"),
         "averaged_shifts": ArrayOf("<f8", ("averaged_coefficients",), low=-_LARGEST, high=_LARGEST),
+        "dispersions": ArrayOf("<f8", (3, None), low=0.0, high=_LARGEST),
+        "dispersion_sizes": ArrayOf("<i8", ("averaged",), low=1, high=2**20),
         "ranges": ArrayOf("<f8", ("ranges", 2)),
         **_fits("reports", 2),
         "effect_#_positions": ArrayOf("<f8", ("nodes_#",), low=-_LARGEST, high=_LARGEST),

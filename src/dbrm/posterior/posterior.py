@@ -299,6 +299,7 @@ class Posterior:
             probability=self._merged.probability[: self.n_averaged],
             fits=fits,
             shifts=self._source.mean_shifts(features, models, fits),
+            dispersions=self._source.dispersions(features, models, fits),
             always=self._source.always,
             law=self._source.law,
             integrate=self.record.uncertainty == "laplace",

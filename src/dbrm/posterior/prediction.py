@@ -14,6 +14,7 @@ from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
 from dbrm.evidence import BoundEffect, ModelFit, find_link
 from dbrm.features import Feature, Ranges, evaluate
+from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Law
@@ -43,6 +44,8 @@ class AveragedModels:
         Posterior probability of each model; they need not add to one.
     shifts
         For each model how far the mean of its coefficients is from their mode.
+    dispersions
+        For each model the posterior of its dispersion, for families that integrate.
     law
         Family and link, ``None`` for mixtures of t distributions.
     integrate
@@ -59,6 +62,7 @@ class AveragedModels:
     probability: FloatArray
     fits: Sequence[ModelFit]
     shifts: Sequence[FloatArray]
+    dispersions: Sequence[DispersionPosterior]
     always: tuple[Feature, ...]
     law: Law | None
     integrate: bool
@@ -84,6 +88,7 @@ class AveragedModels:
             probability=np.ones(1),
             fits=[self.fits[model]],
             shifts=[self.shifts[model]],
+            dispersions=[self.dispersions[model]],
         )
 
     def evaluate(self, table: Table) -> Matrix:
@@ -116,7 +121,8 @@ class AveragedModels:
         n = table.n_rows
         design = np.column_stack([np.ones(n), self.evaluate(table)])
         block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
-        step = max(1, block // len(self.models))
+        parts = len(self.models) if self.law is None else self._components[0].size
+        step = max(1, block // parts)
         places = places_of(self.effects, table)
         for start in range(0, n, step):
             part = slice(start, start + step)
@@ -199,28 +205,37 @@ class AveragedModels:
         leverages: Matrix,
         trials: Column | None,
     ) -> StudentMixture | FamilyMixture:
-        dispersions = np.array([fit.dispersion for fit in self.fits])
+        fitted = np.array([fit.dispersion for fit in self.fits])
         if self.law is not None:
-            link, scales = self.law.link, np.sqrt(dispersions[:, None] * leverages)
+            link, scales = self.law.link, np.sqrt(fitted[:, None] * leverages)
             if self._inverts:
-                link, (locations, shifts, scales) = (
-                    find_link("log"),
-                    _log_mean_of_inverse(locations, shifts, scales),
-                )
+                link = find_link("log")
+                locations, shifts, scales = _log_mean_of_inverse(locations, shifts, scales)
+            models, shares, dispersions, factors = self._components
             return FamilyMixture(
                 family=self.law.family,
                 link=link,
-                weights=weights,
-                locations=locations,
-                scales=scales,
+                weights=weights[models] * shares[:, None],
+                locations=locations[models],
+                scales=scales[models] * np.sqrt(factors)[:, None],
                 dispersions=dispersions,
                 trials=trials,
                 integrate=self.integrate,
-                shifts=shifts,
+                shifts=shifts[models] * factors[:, None],
             )
-        scales = np.sqrt(dispersions[:, None] * (1.0 + leverages))
+        scales = np.sqrt(fitted[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])
         return StudentMixture(weights, locations, scales, df)
+
+    @cached_property
+    def _components(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Model, its share, dispersion and variance factor of each part of a family's mixture."""
+        known = [DispersionPosterior.known(fit.dispersion) for fit in self.fits]
+        parts = self.dispersions if self.integrate else known
+        sizes = [part.values.size for part in parts]
+        names = ("weights", "values", "factors")
+        columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+        return np.repeat(np.arange(len(parts)), sizes), columns[0], columns[1], columns[2]
 
 
 def _log_mean_of_inverse(

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray, Mask, Masks
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table
 from dbrm.evidence import (
     BoundEffect,
@@ -28,6 +28,7 @@ from dbrm.evidence import (
 )
 from dbrm.evolution import FeatureColumns, Problem
 from dbrm.features import Feature, Ranges, Transform, evaluate, training_ranges
+from dbrm.posterior.dispersion import DispersionPosterior, dispersion_posteriors
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
 
@@ -113,6 +114,12 @@ class AbstractSource(ABC):
         self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
     ) -> list[FloatArray]:
         """How far the posterior mean of each fit's coefficients is from their mode."""
+
+    @abstractmethod
+    def dispersions(
+        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    ) -> list[DispersionPosterior]:
+        """Posterior of the dispersion in each of the models."""
 
 
 @final
@@ -207,11 +214,24 @@ class LiveSource(AbstractSource):
         # Beside latent effects the moments of a fit are of the posterior itself.
         if self.law is None or self.effects:
             return [np.zeros_like(fit.coefficients) for fit in fits]
-        always = np.column_stack([np.ones(self.table.n_rows), evaluate(self.always, self.table)[0]])
-        columns = evaluate(features, self.table)[0]
         engine = self.problem.engine
         jeffreys = isinstance(engine, GlmEngine) and isinstance(engine.prior, Jeffreys)
-        return mean_shifts(engine.likelihood(), always, columns, models, fits, jeffreys=jeffreys)
+        designs = self._designs(features)
+        return mean_shifts(engine.likelihood(), *designs, models, fits, jeffreys=jeffreys)
+
+    def dispersions(
+        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    ) -> list[DispersionPosterior]:
+        # Of tall data the rows at hand are a sample; with so many the dispersion is known.
+        if self.law is None or self.effects or self.problem.tall is not None:
+            return [DispersionPosterior.known(fit.dispersion) for fit in fits]
+        likelihood = self.problem.engine.likelihood()
+        return dispersion_posteriors(likelihood, *self._designs(features), models, fits)
+
+    def _designs(self, features: Sequence[Feature]) -> tuple[Matrix, Matrix]:
+        """Training columns: the constant and those of every model, and the features."""
+        ones, always = np.ones(self.table.n_rows), evaluate(self.always, self.table)[0]
+        return np.column_stack([ones, always]), evaluate(features, self.table)[0]
 
 
 def most_latent(effects: Sequence[BoundEffect]) -> int:

@@ -23,6 +23,7 @@ from dbrm.evidence import BoundEffect, Family, Latent, Link, ModelFit, find_fami
 from dbrm.features import Feature, Transform, parse_feature, write_features
 from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
+from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.latent_storage import (
     MissingEffectError,
     latent_names,
@@ -88,6 +89,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         **_pack("averaged", posterior._averaged.fits),
         "averaged_shifts": np.concatenate(posterior._averaged.shifts),
         "ranges": np.array(list(posterior._averaged.ranges.values())).reshape(-1, 2),
+        **_pack_dispersions(posterior._averaged.dispersions),
         **_pack("reports", [model.fit for model in reports]),
         **pack_effects(source.effects),
         **pack_latent("averaged", posterior._averaged.fits),
@@ -187,6 +189,21 @@ def _split(name: str, arrays: Arrays, sizes: IntArray) -> list[npt.NDArray[Any]]
     return np.split(arrays[name], np.cumsum(sizes)[:-1])
 
 
+def _pack_dispersions(posteriors: Sequence[DispersionPosterior]) -> Arrays:
+    parts = [np.array([p.values, p.weights, p.factors]) for p in posteriors]
+    return {
+        "dispersions": np.concatenate(parts, axis=1),
+        "dispersion_sizes": np.array([part.shape[1] for part in parts], dtype=np.int64),
+    }
+
+
+def _unpack_dispersions(arrays: Arrays) -> list[DispersionPosterior]:
+    sizes = arrays["dispersion_sizes"]
+    _refuse_unless(arrays["dispersions"].shape[1] == sizes.sum(), "dispersions")
+    parts = np.split(arrays["dispersions"], np.cumsum(sizes)[:-1], axis=1)
+    return [DispersionPosterior(*part) for part in parts]
+
+
 def _known_transforms(
     content: dict[str, Any], given: tuple[Transform, ...]
 ) -> tuple[Transform, ...]:
@@ -257,6 +274,7 @@ def _restore(
         stored_law=law,
         averaged=unpack_latent("averaged", arrays, averaged, numbers, effects),
         shifts=_split("averaged_shifts", arrays, arrays["averaged_sizes"]),
+        stored_dispersions=_unpack_dispersions(arrays),
         reports=dict(
             zip(
                 _reported(content, features),

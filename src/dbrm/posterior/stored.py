@@ -10,6 +10,7 @@ from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.data import Table
 from dbrm.evidence import BoundEffect, ModelFit
 from dbrm.features import Feature, Ranges, Transform
+from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.source import AbstractSource, Law
 
 __all__ = ["StoredSource"]
@@ -27,6 +28,7 @@ class StoredSource(AbstractSource):
     stored_law: Law | None
     averaged: list[ModelFit]
     shifts: list[FloatArray]
+    stored_dispersions: list[DispersionPosterior]
     reports: dict[tuple[int, ...], ModelFit]
     stored_ranges: Ranges
     stored_effects: tuple[BoundEffect, ...] = ()
@@ -87,3 +89,11 @@ class StoredSource(AbstractSource):
         fits: Sequence[ModelFit],
     ) -> list[FloatArray]:
         return self.shifts[: len(fits)]
+
+    def dispersions(
+        self,
+        features: Sequence[Feature],  # noqa: ARG002
+        models: Sequence[IntArray],  # noqa: ARG002
+        fits: Sequence[ModelFit],
+    ) -> list[DispersionPosterior]:
+        return self.stored_dispersions[: len(fits)]

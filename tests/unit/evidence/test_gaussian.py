@@ -401,15 +401,27 @@ def test_the_fit_is_that_of_statsmodels(data, rng):
     np.testing.assert_allclose(covariance, rescaled, rtol=1e-8)
 
 
-def test_the_posterior_of_jeffreys_has_n_degrees_of_freedom(data):
+def test_intervals_under_jeffreys_prior_are_those_of_least_squares(data):
     columns, response = data
     fit = GaussianEngine(response, Jeffreys()).fit(columns)
     peer = sm.OLS(response, sm.add_constant(columns)).fit()
+    assert fit.degrees_of_freedom == peer.df_resid
+    assert fit.dispersion == pytest.approx(peer.scale)
+    assert fit.log_likelihood == pytest.approx(peer.llf)
+
+
+def test_by_the_paper_the_posterior_of_jeffreys_has_n_degrees_of_freedom(data):
+    columns, response = data
+    paper = Jeffreys(degrees_of_freedom="n")
+    fit = GaussianEngine(response, paper).fit(columns)
+    peer = sm.OLS(response, sm.add_constant(columns)).fit()
     assert fit.degrees_of_freedom == 30
     assert fit.dispersion == pytest.approx(peer.ssr / 30)
-    assert fit.log_likelihood == pytest.approx(peer.llf)
-    joint = GaussianEngine(response, Jeffreys(information="joint")).fit(columns)
-    assert joint.degrees_of_freedom == 32
+    assert fit.log_evidence == GaussianEngine(response, Jeffreys()).fit(columns).log_evidence
+    joint = Jeffreys(information="joint", degrees_of_freedom="n")
+    assert GaussianEngine(response, joint).fit(columns).degrees_of_freedom == 32
+    with pytest.raises(ValueError, match="degrees_of_freedom 'residual' or 'n'; got 'p'"):
+        Jeffreys(degrees_of_freedom="p")
 
 
 def test_projection_weights_are_least_squares(data):

@@ -153,7 +153,7 @@ def test_predictions_average_over_models(data, exact):
 
 
 def test_quantiles_of_a_single_model_are_those_of_the_t(data):
-    """One column that must be in: t with n degrees of freedom."""
+    """One column that must be in: t with n - 2 degrees of freedom, as in any textbook."""
     table, response = data
     posterior = dbrm.enumerate_models(table[["a"]], response, always=["a"])
     fitted = sm.OLS(response, sm.add_constant(table[["a"]])).fit()
@@ -161,9 +161,9 @@ def test_quantiles_of_a_single_model_are_those_of_the_t(data):
     design = np.asarray(sm.add_constant(new, has_constant="add"))
     inverse = np.asarray(fitted.normalized_cov_params)
     leverage = np.einsum("ni,ij,nj->n", design, inverse, design)
-    scale = np.sqrt(fitted.ssr / 60 * (1 + leverage))
+    scale = np.sqrt(fitted.ssr / 58 * (1 + leverage))
     for level in (0.05, 0.5, 0.99):
-        expected = stats.t.ppf(level, 60, fitted.predict(design), scale)
+        expected = stats.t.ppf(level, 58, fitted.predict(design), scale)
         np.testing.assert_allclose(posterior.predict_quantiles(new, level)[:, 0], expected)
     interval = posterior.predict_interval(new, level=0.9)
     np.testing.assert_allclose(interval, posterior.predict_quantiles(new, [0.05, 0.95]))
@@ -324,8 +324,7 @@ def test_coefficients_come_with_intervals(data):
     frame = model.coefficients(level=0.9)
     assert list(frame["term"]) == ["(intercept)", "a", "b", "c", "d"]
     np.testing.assert_allclose(frame["estimate"], fitted.params, rtol=1e-8)
-    spread = np.sqrt(np.diag(fitted.normalized_cov_params) * fitted.ssr / 60)
-    half = stats.t.ppf(0.95, 60) * spread
+    half = stats.t.ppf(0.95, fitted.df_resid) * fitted.bse
     np.testing.assert_allclose(frame["upper"] - frame["estimate"], half, rtol=1e-8)
     assert model.formula.startswith("yield = ")
 
