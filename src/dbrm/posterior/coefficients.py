@@ -5,7 +5,8 @@ The coefficient of a feature is zero in the models without it. Its averaged post
 .. math:: \Bigl(1 - \sum_{M \ni F} p_M\Bigr) \delta_0
     + \sum_{M \ni F} p_M\, t_{\nu_M}(\hat\beta_{MF}, \phi_M C_{MF}),
 
-a point mass and a mixture of t distributions.
+a point mass and a mixture of t distributions; where a dispersion is integrated by a sum over
+its posterior (`dbrm.posterior.dispersion`), of as many as it has terms for each model.
 """
 
 from typing import TYPE_CHECKING
@@ -62,8 +63,15 @@ def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:
         locations[row, places] = averaged.centre(row)
         scales[row, places] = np.maximum(spread, np.finfo(float).tiny)
     inclusion = np.minimum(weights.sum(axis=0), 1.0)
+    models, shares, _, factors = averaged.components
     df = np.array([fit.degrees_of_freedom for fit in averaged.fits])
-    return StudentMixture(weights / weights.sum(axis=0), locations, scales, df), inclusion
+    mixture = StudentMixture(
+        (weights / weights.sum(axis=0))[models] * shares[:, None],
+        locations[models],
+        scales[models] * np.sqrt(factors)[:, None],
+        df[models],
+    )
+    return mixture, inclusion
 
 
 def _quantile(mixture: StudentMixture, share: Column, level: float) -> Column:

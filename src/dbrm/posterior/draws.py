@@ -5,7 +5,8 @@ A model is drawn with its probability, then, given it,
 .. math:: \phi \sim \hat\phi\,\nu / \chi^2_\nu, \qquad \beta \mid \phi \sim N(\hat\beta, \phi C),
 
 which makes :math:`\beta` the t distribution of the fit; with infinite :math:`\nu` the
-dispersion stays where it is. Sees fitted models and tables of rows, never the search.
+dispersion comes from its own posterior (`dbrm.posterior.dispersion`), or stays where it is.
+Sees fitted models and tables of rows, never the search.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
 from dbrm.evidence import ModelFit, find_family
+from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
 
@@ -90,22 +92,31 @@ def draw_models(rng: np.random.Generator, averaged: AveragedModels, draws: int) 
     coefficients, dispersion = {}, np.empty(draws)
     for model in np.unique(models):
         mine = models == model
-        noise, dispersion[mine] = _noise(rng, averaged.fits[model], int(mine.sum()))
+        known = DispersionPosterior.known(averaged.fits[model].dispersion)
+        spread = averaged.dispersions[model] if averaged.integrates else known
+        noise, dispersion[mine] = _noise(rng, averaged.fits[model], spread, int(mine.sum()))
         centre = averaged.centre(int(model))
         coefficients[int(model)] = centre + noise if averaged.integrates else centre + 0.0 * noise
     return CoefficientDraws(averaged, models, coefficients, dispersion)
 
 
-def _noise(rng: np.random.Generator, fit: ModelFit, draws: int) -> tuple[Matrix, FloatArray]:
+def _noise(
+    rng: np.random.Generator, fit: ModelFit, posterior: DispersionPosterior, draws: int
+) -> tuple[Matrix, FloatArray]:
     """Deviations of one model's coefficients from their mean (rows), and dispersions."""
     dispersion = np.full(draws, fit.dispersion)
+    variance = dispersion
     if np.isfinite(fit.degrees_of_freedom):
         df = fit.degrees_of_freedom
-        dispersion *= df / rng.chisquare(df, size=draws)
+        dispersion = variance = dispersion * (df / rng.chisquare(df, size=draws))
+    elif posterior.values.size > 1:
+        drawn = rng.choice(posterior.values.size, size=draws, p=posterior.weights)
+        variance = dispersion * posterior.factors[drawn]
+        dispersion = posterior.values[drawn]
     # Columns of very different size: factor the correlation matrix.
     spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
     unit = np.where(spread > 0, spread, 1.0)
     values, vectors = np.linalg.eigh(fit.covariance / np.outer(unit, unit))
     root = vectors * np.sqrt(np.maximum(values, 0.0)) * unit[:, None]
     noise = rng.standard_normal((draws, spread.size)) @ root.T
-    return np.sqrt(dispersion)[:, None] * noise, dispersion
+    return np.sqrt(variance)[:, None] * noise, dispersion

@@ -121,7 +121,7 @@ class AveragedModels:
         n = table.n_rows
         design = np.column_stack([np.ones(n), self.evaluate(table)])
         block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
-        parts = len(self.models) if self.law is None else self._components[0].size
+        parts = len(self.models) if self.law is None else self.components[0].size
         step = max(1, block // parts)
         places = places_of(self.effects, table)
         for start in range(0, n, step):
@@ -211,7 +211,7 @@ class AveragedModels:
             if self._inverts:
                 link = find_link("log")
                 locations, shifts, scales = _log_mean_of_inverse(locations, shifts, scales)
-            models, shares, dispersions, factors = self._components
+            models, shares, dispersions, factors = self.components
             return FamilyMixture(
                 family=self.law.family,
                 link=link,
@@ -228,7 +228,7 @@ class AveragedModels:
         return StudentMixture(weights, locations, scales, df)
 
     @cached_property
-    def _components(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    def components(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Model, its share, dispersion and variance factor of each part of a family's mixture."""
         known = [DispersionPosterior.known(fit.dispersion) for fit in self.fits]
         parts = self.dispersions if self.integrate else known

@@ -14,7 +14,7 @@ from dbrm.status import Status
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
 
-__all__ = ["Finding", "find", "headline"]
+__all__ = ["Finding", "few_rows", "find", "headline"]
 
 Level = Literal["bad", "care", "good"]
 _ORDER = {"bad": 0, "care": 1, "good": 2}
@@ -22,6 +22,8 @@ _ORDER = {"bad": 0, "care": 1, "good": 2}
 _LITTLE, _HALF, _MOST = 0.1, 0.5, 0.95
 _MUCH_LOST, _ENOUGH_AVERAGED = 0.01, 0.95
 _MANY = 5
+# With fewer rows, or fewer left beside the coefficients, chance alone fits well.
+_FEW_ROWS, _FEW_LEFT = 10, 5
 
 
 @final
@@ -36,7 +38,7 @@ class Finding:
 
 def find(posterior: "Posterior") -> list[Finding]:
     """Everything to know about a run, the worst first."""
-    found = [*_chains(posterior), *_misses(posterior), _formula(posterior)]
+    found = [*_chains(posterior), *_misses(posterior), *_scarce(posterior), _formula(posterior)]
     found += [*_fit(posterior), *_kept(posterior)]
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
@@ -84,6 +86,29 @@ def _formula(posterior: "Posterior") -> Finding:
     if best >= _LITTLE:
         return Finding("care", "Several formulas compete", several + nearly_sure + advice)
     return Finding("bad", "No single formula can be trusted", several + nearly_sure + advice)
+
+
+def few_rows(posterior: "Posterior") -> str:
+    """What so few rows cannot tell; empty where they are enough.
+
+    Fewer than ten rows, or fewer than five beyond the coefficients of the best model. Rows
+    that stand for several observations (trials, weights) are not judged.
+    """
+    n, used = posterior.record.n_rows, posterior.best_model.fit.coefficients.size
+    several = {"trials", "sample_weight"}.intersection(posterior.record.given)
+    if several or not n or (n >= _FEW_ROWS and n - used >= _FEW_LEFT):
+        return ""
+    left = "none" if n <= used else f"{n - used}"
+    return (
+        f"{n} rows, {left} beyond the {used} coefficients of the best formula: some formula fits "
+        "so few by chance. The probabilities rest on the prior, and are no evidence that the "
+        "formula is right."
+    )
+
+
+def _scarce(posterior: "Posterior") -> list[Finding]:
+    text = few_rows(posterior)
+    return [Finding("bad", "There are too few rows to tell", text)] if text else []
 
 
 def _chains(posterior: "Posterior") -> list[Finding]:

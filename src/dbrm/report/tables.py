@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbrm.report.findings import few_rows
 from dbrm.report.wording import describe_status, format_probability
 from dbrm.status import Status
 
@@ -95,6 +96,8 @@ def _notes(posterior: "Posterior") -> list[str]:
         f"{record.n_evaluated:,} model evaluations in {record.n_chains} chains, "
         f"{record.seconds:.1f} s; {len(posterior.models):,} models kept."
     ]
+    if scarce := few_rows(posterior):
+        notes.append(scarce)
     notes += _misses(record)
     if record.algorithm != "enumerate":
         notes.append(posterior.diagnostics.verdict())

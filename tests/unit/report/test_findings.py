@@ -29,6 +29,34 @@ def test_chains_that_disagree_come_first(kepler, with_diagnostics):
     assert "The chains agree" not in titles(posterior)
 
 
+@pytest.mark.parametrize(("n", "scarce"), [(3, True), (9, True), (10, False), (40, False)])
+def test_so_few_rows_tell_little(n, scarce, rng):
+    x = rng.normal(size=(n, 1))
+    posterior = dbrm.enumerate_models(x, x[:, 0] + 0.1 * rng.normal(size=n))
+    assert ("There are too few rows to tell" in titles(posterior, "bad")) == scarce
+    assert (
+        "The probabilities rest on the prior" in " ".join(posterior.summary().split())
+    ) == scarce
+
+
+def test_rows_that_the_coefficients_use_up_do_not_count(rng):
+    x = rng.normal(size=(12, 8))
+    posterior = dbrm.fit(
+        x, rng.normal(size=12), always=[f"x{j}" for j in range(1, 9)], algorithm="enumerate"
+    )
+    (finding,) = (f for f in find(posterior) if f.title == "There are too few rows to tell")
+    assert "12 rows, 3 beyond the 9 coefficients" in finding.text
+
+
+def test_few_rows_of_many_trials_are_not_few(rng):
+    x = rng.normal(size=(6, 1))
+    trials = np.full(6, 50.0)
+    posterior = dbrm.enumerate_models(
+        x, rng.binomial(50, 0.4, size=6).astype(float), trials=trials, family="binomial"
+    )
+    assert "There are too few rows to tell" not in titles(posterior, "bad")
+
+
 def test_a_group_without_events_is_not_called_separated_classes(rng):
     """Counts make no mistakes and have no classes; their predictions stay those of a rate."""
     group = np.repeat([0.0, 1.0], 40)[:, None]
