@@ -112,6 +112,7 @@ class _Ranking:
             [
                 np.full(level.size, self._example(start))
                 for level, start in self._with_starts(levels)
+                if level.size
             ]
         )
         self._pairs = self._pair_levels(len(levels), most)
