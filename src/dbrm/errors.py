@@ -5,6 +5,8 @@ got, and what to try. Numerical trouble inside loops is a `dbrm.status.Status`,
 never an exception.
 """
 
+from typing import Any
+
 __all__ = [
     "ChainError",
     "CheckpointError",
@@ -17,6 +19,7 @@ __all__ = [
     "InvalidFileError",
     "InvalidSettingError",
     "NotFittedYetError",
+    "Terminated",
     "UnknownNameError",
 ]
 
@@ -67,6 +70,24 @@ class ExportError(DBRMError, ValueError):
 
 class NotFittedYetError(DBRMError, AttributeError, ValueError):
     """Something was asked of a model that has not been fitted."""
+
+
+class Terminated(SystemExit):
+    """SIGTERM ended a search: the process ends with exit code 143 unless this is caught.
+
+    Parameters
+    ----------
+    posterior
+        What was found until then; None if nothing was.
+    """
+
+    def __init__(self, posterior: Any = None) -> None:
+        super().__init__(143)
+        self.posterior = posterior
+
+    def __reduce__(self) -> tuple[type["Terminated"], tuple[()]]:
+        """Travel between processes without what was found."""
+        return Terminated, ()
 
 
 class DBRMWarning(UserWarning):

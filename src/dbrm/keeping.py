@@ -64,8 +64,15 @@ class Job:
         return fingerprint(self.table, *columns.values()) + "".join(f" {name}" for name in columns)
 
 
-def begin_run(folder: Checkpoint, job: Job, seed: np.random.SeedSequence, problem: Problem) -> None:
-    """Write down what the run is."""
+def begin_run(
+    folder: Checkpoint,
+    job: Job,
+    seed: np.random.SeedSequence,
+    problem: Problem,
+    *,
+    swept: bool = True,
+) -> None:
+    """Write down what the run is; without the pool if its sweep did not come to its end."""
     names, transforms = problem.table.names, problem.grammar.transforms
     try:
         recipe = job.recipe.to_dict()
@@ -84,7 +91,7 @@ def begin_run(folder: Checkpoint, job: Job, seed: np.random.SeedSequence, proble
             "n_children_spawned": seed.n_children_spawned,
         },
         "random_state": _given_seed(job.settings),
-        "pool": write_features(problem.pool, names, transforms),
+        "pool": write_features(problem.pool, names, transforms) if swept else None,
         "recipe": recipe,
         "names": list(names),
         "response": job.response,
@@ -100,8 +107,8 @@ def begin_run(folder: Checkpoint, job: Job, seed: np.random.SeedSequence, proble
 
 def continue_run(
     folder: Checkpoint, job: Job, problem: Problem
-) -> tuple[np.random.SeedSequence, list[Feature]]:
-    """Seed and pool of the run in the folder, after a look whether it is the same run."""
+) -> tuple[np.random.SeedSequence, list[Feature] | None]:
+    """Seed and, once swept, pool of the run in the folder, if it is the same run."""
     content, _ = folder.read_head()
     where = str(folder.folder)
     if content["fingerprint"] != job.fingerprint:
@@ -123,9 +130,12 @@ def continue_run(
             f"{', '.join(changed)}. Only {', '.join(HOW)} may change. Choose another folder."
         )
         raise CheckpointError(msg)
+    seed = np.random.SeedSequence(**content["seed"])
+    if content["pool"] is None:
+        return seed, None
     names, transforms = problem.table.names, problem.grammar.transforms
     pool = [parse_feature(text, names, transforms=transforms) for text in content["pool"]]
-    return np.random.SeedSequence(**content["seed"]), pool
+    return seed, pool
 
 
 def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:

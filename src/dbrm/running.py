@@ -11,7 +11,16 @@ from typing import final
 from threadpoolctl import threadpool_limits
 
 from dbrm._version import __version__
-from dbrm.chains import Checkpoint, Progress, RunReport, run_chains, seed_sequence
+from dbrm.chains import (
+    Checkpoint,
+    Progress,
+    RunReport,
+    StopSign,
+    catch_interrupts,
+    pass_on_sigterm,
+    run_chains,
+    seed_sequence,
+)
 from dbrm.errors import DBRMWarning, InvalidDataError
 from dbrm.evidence import find_family
 from dbrm.evolution import (
@@ -56,8 +65,11 @@ def _execute(job: Job) -> Posterior:
     merged = findings.merger.merged()
     diagnostics = diagnose(merged, findings.draws)
     record = findings.record(job, report, perf_counter() - started)
+    posterior = Posterior(merged, LiveSource(problem), job.recipe, record, diagnostics)
+    if report.ended == "SIGTERM":
+        pass_on_sigterm(posterior)
     _warn_of(report, chosen.n_chains)
-    return Posterior(merged, LiveSource(problem), job.recipe, record, diagnostics)
+    return posterior
 
 
 @final
@@ -116,16 +128,24 @@ class _Findings:
 def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
     """Run the chains, after a look at all simple features."""
     chosen = job.settings
-    with _checkpoint(chosen) as folder, _progress_bar(chosen) as progress:
+    with (
+        catch_interrupts() as sign,
+        _checkpoint(chosen) as folder,
+        _progress_bar(chosen) as progress,
+    ):
         if folder is not None and folder.begun:
             seed, pool = continue_run(folder, job, problem)
-            problem = replace(problem, pool=tuple(pool))
         else:
-            seed = seed_sequence(chosen.random_state)
-            if chosen.algorithm != "mjmcmc":
-                problem = _sweep(problem, chosen)
-            if folder is not None:
-                begin_run(folder, job, seed, problem)
+            seed, pool = seed_sequence(chosen.random_state), None
+        if pool is not None:
+            problem = replace(problem, pool=tuple(pool))
+        elif chosen.algorithm != "mjmcmc":
+            problem = _sweep(problem, chosen, sign)
+        if folder is not None and pool is None:
+            swept = not sign.given
+            begin_run(folder, job, seed, problem, swept=swept)
+            # States of chains with half a pool would be of another run.
+            folder = folder if swept else None
         findings = _Findings(problem, chosen)
 
         def agree(results: list[ChainResult]) -> bool:
@@ -143,16 +163,21 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
             progress=progress,
             checkpoint=folder,
             agree=agree if chosen.stop == "agreement" else None,
+            sign=sign,
         )
     return problem, findings, report
 
 
-def _sweep(problem: Problem, chosen: Settings) -> Problem:
+def _sweep(problem: Problem, chosen: Settings, sign: StopSign) -> Problem:
     """Put the most promising simple features into the pool; the time it takes is spent."""
     started = perf_counter()
     alone = problem.without_latent()
-    laws = tuple(sweep_projections(alone)) if chosen.sweep_projections else ()
-    swept = laws + tuple(sweep_features(alone, chosen.sweep))
+
+    def pause() -> bool:
+        return sign.given
+
+    laws = tuple(sweep_projections(alone, pause)) if chosen.sweep_projections else ()
+    swept = laws + tuple(sweep_features(alone, chosen.sweep, pause))
     stop = problem.effort.stop
     stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
     effort = replace(problem.effort, stop=stop)

@@ -12,6 +12,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -20,7 +21,7 @@ import numpy as np
 from dbrm.chains.checkpoint import Checkpoint
 from dbrm.chains.interrupts import StopSign, catch_interrupts
 from dbrm.chains.log import log_event
-from dbrm.chains.task import ChainTask, Outcome, Slice, begin
+from dbrm.chains.task import ChainTask, Outcome, Slice, begin, run_slice
 from dbrm.chains.workers import AbstractWorkers, Here, choose_workers
 from dbrm.errors import ChainError, InvalidSettingError
 from dbrm.evolution import ChainResult, Glimpse, Problem, Snapshot
@@ -109,6 +110,8 @@ class _Driver:
                     break
                 self._round(chains, until)
             if self.sign.given:
+                if self.sign.reason == "SIGINT":
+                    self._begin_one()
                 return str(self.sign.reason)
             if self.agree is not None and until < sys.maxsize:
                 results = [chain.result for chain in self.chains if chain.result is not None]
@@ -180,6 +183,23 @@ class _Driver:
             # Not to be held while the next one is made.
             del outcome
         self._look_after(lost)
+
+    def _begin_one(self) -> None:
+        """If no chain has begun, let one see the covariates once, and what is in the pool."""
+        if any(chain.n_done for chain in self.chains):
+            return
+        chain = self.chains[0]
+        for _ in range(2 if self.problem.pool else 1):
+            piece = Slice(
+                task=chain.task,
+                snapshot=chain.snapshot,
+                deadline=0.0,
+                seconds=0.0,
+                patient=True,
+                keep=self.checkpoint is not None,
+                driver=os.getpid(),
+            )
+            self._absorb(chain, run_slice(piece, self.problem))
 
     def _choose(self, chains: list[_Chain]) -> list[_Chain]:
         for chain in chains:
@@ -282,6 +302,7 @@ def run_chains(
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     agree: Agree | None = None,
+    sign: StopSign | None = None,
 ) -> RunReport:
     """Run all chains and hand their results to `take`, in the order of their numbers.
 
@@ -293,10 +314,14 @@ def run_chains(
         An open folder. Chains that are in it go on from there.
     agree
         Asked seven times on the way, at even distances, whether the chains agree.
+    sign
+        Ends the run at the next population, once it is given; by Ctrl-C and SIGTERM, if there
+        is none.
 
-    Notes
-    -----
-    Ctrl-C and SIGTERM end the run at the next population; a second one raises.
+    Raises
+    ------
+    KeyboardInterrupt
+        If the sign was given before anything was found.
     """
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
@@ -308,7 +333,7 @@ def run_chains(
         _Chain(ChainTask(index, algorithm, child))
         for index, child in enumerate(seed.spawn(n_chains))
     ]
-    with catch_interrupts() as sign:
+    with catch_interrupts() if sign is None else nullcontext(sign) as sign:
         driver = _Driver(problem, workers, chains, sign, take, progress, checkpoint, agree)
         message = f"{n_chains} chains of {algorithm} on {workers.count} workers"
         log_event(logging.INFO, "started", message, chains=n_chains, workers=workers.count)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -184,8 +184,9 @@ def _end_with_driver(process: int, driver: int) -> None:  # noqa: ARG001 (once p
     left to them.
     """
     starter = multiprocessing.parent_process()
+    alive: Callable[[], bool]
     if os.getppid() == driver:
-        # Only where the system gives orphans another parent; on Windows the pipe breaks.
+        # The system gives orphans another parent; on Windows it does not, and the pipe breaks.
         alive = partial(_is_parent, driver)
     elif starter is not None and starter.pid == driver:
         # Through a fork server, which outlives the driver.

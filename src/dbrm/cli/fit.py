@@ -1,5 +1,6 @@
 """``dbrm fit``: from a table in a file to the models behind it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ import typer
 from dbrm.cli.errors import told_to_the_user
 from dbrm.cli.latent_text import read_latent
 from dbrm.cli.show import print_posterior
+from dbrm.errors import Terminated
 
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
@@ -84,7 +86,7 @@ def fit(
             raise typer.BadParameter(msg)
         how: dict[str, Any] = {} if seconds is None else {"time_budget": seconds}
         with told_to_the_user():
-            posterior = fitting.resume(resume, n_jobs=jobs, progress=not as_json, **how)
+            posterior = _found(fitting.resume, resume, n_jobs=jobs, progress=not as_json, **how)
             _show(posterior, out, report, as_json=as_json)
         return
     if data is None or response is None:
@@ -100,7 +102,8 @@ def fit(
             argument: _take(columns, name) for argument, name in named.items() if name is not None
         }
         left_out = [name for name in _listed(ignore) if _take(columns, name) is not None]
-        posterior = fitting.fit(
+        posterior = _found(
+            fitting.fit,
             columns if names is None else data,
             y,
             **rows,
@@ -124,6 +127,17 @@ def fit(
             checkpoint=checkpoint,
         )
         _show(posterior, out, report, as_json=as_json)
+
+
+def _found(search: Callable[..., "Posterior"], *arguments: Any, **settings: Any) -> "Posterior":
+    """What a search finds, also where SIGTERM ends it."""
+    try:
+        return search(*arguments, **settings)
+    except Terminated as end:
+        if end.posterior is None:
+            raise
+        found: Posterior = end.posterior
+        return found
 
 
 def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ sweep this only decides where chains look first, and nothing of it is random.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import final
 
 import numpy as np
@@ -27,6 +27,7 @@ from dbrm.evidence import GaussianEngine
 from dbrm.evolution.inverses import IDENTITY, Function, exponent_of, invertible_functions
 from dbrm.evolution.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.run import Pause, never
 from dbrm.features import Feature, Transform, multiply
 from dbrm.status import Status
 
@@ -41,8 +42,11 @@ _FITTED, _TAKE = 5, 24
 _DEPENDENT = 1e-10
 
 
-def sweep_projections(problem: Problem) -> list[Feature]:
-    """The most promising laws of one term, best first; none unless the response is Gaussian."""
+def sweep_projections(problem: Problem, pause: Pause = never) -> list[Feature]:
+    """The most promising laws of one term, best first; none unless the response is Gaussian.
+
+    Once `pause` says so, those found until then are returned.
+    """
     engine, table = problem.engine, problem.table
     if (
         not isinstance(engine, GaussianEngine)
@@ -56,7 +60,7 @@ def sweep_projections(problem: Problem) -> list[Feature]:
     chosen = np.sort(np.argsort(-strength, kind="stable")[:_MOST_COVARIATES])
     rows = np.linspace(0, table.n_rows - 1, min(table.n_rows, _MOST_ROWS)).astype(np.int64)
     search = _Search(problem, [table.names[j] for j in chosen], rows, engine.response[rows])
-    return search.features()
+    return search.features(pause)
 
 
 class _Sum:
@@ -166,10 +170,13 @@ class _Search:
                 if len(covariates) == size:
                     yield from _one_of_each(covariates)
 
-    def features(self) -> list[Feature]:
+    def features(self, pause: Pause) -> list[Feature]:
         """Try everything, exchange the inputs of what is promising, fit the best."""
         with np.errstate(all="ignore"):
-            attempts = [self._exchange(attempt) for attempt in self._best_attempts()]
+            attempts = [
+                attempt if pause() else self._exchange(attempt)
+                for attempt in self._best_attempts(pause)
+            ]
             made = sorted((self._made(attempt) for attempt in attempts), key=lambda pair: -pair[0])
             found: dict[int, Feature] = {}
             for feature in (feature for _, features in made for feature in features):
@@ -179,9 +186,10 @@ class _Search:
                         found.setdefault(fitted.key, fitted)
         return list(found.values())
 
-    def _best_attempts(self) -> list[_Attempt]:
+    def _best_attempts(self, pause: Pause) -> list[_Attempt]:
         """The most promising of each function: what undoing one promises is not that of another."""
-        attempts = [attempt for attempt in self._attempts() if attempt is not None]
+        tried = takewhile(lambda _: not pause(), self._attempts())
+        attempts = [attempt for attempt in tried if attempt is not None]
         attempts.sort(key=lambda attempt: -attempt.promise)
         counts: Counter[int] = Counter()
         best = []

@@ -8,12 +8,17 @@ from typing import TypeVar
 from dbrm.evolution.chain import ChainResult, Glimpse
 from dbrm.evolution.snapshot import Snapshot
 
-__all__ = ["AbstractRun", "Pause", "Report", "proceed"]
+__all__ = ["AbstractRun", "Pause", "Report", "never", "proceed"]
 
 Report = Callable[[Glimpse], None]
 Run = TypeVar("Run", bound="AbstractRun")
-# Asked between populations whether to stop for now.
+# Asked between populations, and between parts of the sweep, whether to stop for now.
 Pause = Callable[[], bool]
+
+
+def never() -> bool:
+    """Do not pause."""
+    return False
 
 
 class AbstractRun(ABC):
@@ -55,7 +60,7 @@ class AbstractRun(ABC):
 
 
 def proceed(
-    run: Run, pause: Pause | None = None, report: Report | None = None, *, until: int = sys.maxsize
+    run: Run, pause: Pause = never, report: Report | None = None, *, until: int = sys.maxsize
 ) -> Run:
     """Let a run go on until it is finished, so much is done, or it is told to pause.
 
@@ -65,6 +70,6 @@ def proceed(
         run.advance(until - run.n_done)
         if report is not None:
             report(run.glimpse())
-        if pause is not None and pause():
+        if pause():
             break
     return run

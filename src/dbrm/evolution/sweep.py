@@ -19,6 +19,7 @@ from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reranking import rank_again
+from dbrm.evolution.run import Pause, never
 from dbrm.evolution.sweep_pool import SweepPool
 from dbrm.features import Feature, covariate, fit_knots, multiply, shortened
 
@@ -47,15 +48,15 @@ _MOST_COVARIATES = 60
 _OUTSIDERS = 1_000
 
 
-def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
+def sweep_features(problem: Problem, max_complexity: int, pause: Pause = never) -> list[Feature]:
     """Return the most promising features of at most this complexity, best first.
 
     The complexity is lowered, and rows are thinned out evenly, until the work fits the
-    limits of this module.
+    limits of this module. Once `pause` says so, those found until then are returned.
     """
     grammar = problem.grammar
     most = min(max_complexity, grammar.max_complexity)
-    if most < 2 or problem.table.n_columns == 0:
+    if most < 2 or problem.table.n_columns == 0 or pause():
         return []
     names = _strongest(problem, _MOST_COVARIATES)
     sizes = level_sizes(len(names), len(grammar.transforms), most)
@@ -69,7 +70,7 @@ def sweep_features(problem: Problem, max_complexity: int) -> list[Feature]:
     rows = np.linspace(0, problem.table.n_rows - 1, n_rows).astype(np.int64)
     levels = build_levels(problem.table, names, rows, grammar.transforms, len(sizes))
     maker = Maker(levels, names, grammar.transforms)
-    return _Ranking(problem, maker, levels, rows, most).pool()
+    return _Ranking(problem, maker, levels, rows, most, pause).pool()
 
 
 def simple_features(problem: Problem, max_complexity: int) -> tuple[list[Feature], Matrix]:
@@ -99,9 +100,16 @@ class _Ranking:
     """Ranks the swept features by what they promise, and makes the best into features."""
 
     def __init__(
-        self, problem: Problem, maker: Maker, levels: list[Level], rows: Index, most: int
+        self,
+        problem: Problem,
+        maker: Maker,
+        levels: list[Level],
+        rows: Index,
+        most: int,
+        pause: Pause,
     ) -> None:
         self._problem = problem
+        self._pause = pause
         self._maker = maker
         self._rows = rows
         self._starts = np.cumsum([0, *(level.size for level in levels)])
@@ -157,7 +165,7 @@ class _Ranking:
         for _ in range(_EXCHANGES):
             before = set(leaders)
             leaders = self._exchange(pool, leaders)
-            if set(leaders) == before:
+            if set(leaders) == before or self._pause():
                 break
         return pool.features(first=self._shorten(pool, leaders))
 
@@ -175,6 +183,8 @@ class _Ranking:
                 break
             leaders.extend(best)
             pool.add(features, take)
+            if self._pause():
+                break
         return pool.best_subset(leaders, leaders)
 
     def _exchange(self, pool: SweepPool, leaders: list[int]) -> list[int]:
@@ -182,6 +192,8 @@ class _Ranking:
         combined = pool.add(self._combined(pool.columns(leaders)), _MOST_COMBINED)
         candidates = [*leaders, *combined]
         for left_out in leaders:
+            if self._pause():
+                break
             others = [leader for leader in leaders if leader != left_out]
             ranked = self._rank(pool.columns(others), _TAKE_LATER)
             known = pool.add([feature for _, feature in ranked], _TAKE_LATER, fresh_only=False)
@@ -197,7 +209,7 @@ class _Ranking:
         leaders = list(leaders)
         for place, best in enumerate(leaders):
             others = [*leaders[:place], *leaders[place + 1 :]]
-            while True:
+            while not self._pause():
                 shorter = shortened(pool.feature(best))
                 found = pool.add(shorter, _MOST_CANDIDATES, fresh_only=False)
                 better = pool.best_of(others, [best, *(n for n in found if n not in others)])

@@ -10,7 +10,7 @@ __all__ = ["fit_whole"]
 
 
 def fit_whole(X: TableLike, y: Any, **settings: Any) -> Posterior:
-    """Fit; where Ctrl-C or SIGTERM ends the search early, raise instead of returning.
+    """Fit; where Ctrl-C ends the search early, raise instead of returning.
 
     Raises
     ------
