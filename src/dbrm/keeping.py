@@ -14,6 +14,22 @@ import numpy as np
 
 from dbrm.chains import Checkpoint
 from dbrm.data import AbstractRows, Recipe, Table, fingerprint
+from dbrm.data.recipe import RECIPE
+from dbrm.data.schema import (
+    FINITE,
+    AnyOf,
+    ArrayOf,
+    Flag,
+    ListOf,
+    MappingOf,
+    Nullable,
+    Plain,
+    Real,
+    Record,
+    Schema,
+    Text,
+    Whole,
+)
 from dbrm.errors import CheckpointError, FormulaError, InvalidSettingError
 from dbrm.evidence import Observations
 from dbrm.evolution import Problem
@@ -26,6 +42,45 @@ __all__ = ["Job", "begin_run", "continue_run", "read_job"]
 # How, where and how long a run works; a resumed one may do it otherwise.
 HOW = ("n_jobs", "executor", "progress", "time_budget")
 _NOT_KEPT = (*HOW, "checkpoint", "random_state")
+
+_ENTROPY = Whole(high=2**4096)
+_HEAD = Schema(
+    Record(
+        {
+            "fingerprint": Text(),
+            "settings": MappingOf(Plain()),
+            "objects": MappingOf(ListOf(Text())),
+            "how": Record({"time_budget": Nullable(Real())}),
+            "seed": Record(
+                {
+                    "entropy": AnyOf((ListOf(_ENTROPY), _ENTROPY)),
+                    "spawn_key": ListOf(Whole(high=2**32 - 1)),
+                    "pool_size": Whole(4, 1024),
+                    "n_children_spawned": Whole(),
+                }
+            ),
+            "random_state": Nullable(_ENTROPY),
+            "pool": Nullable(ListOf(Text())),
+            "names": ListOf(Text(), "names"),
+            "recipe": Nullable(RECIPE),
+            "response": Text(),
+            "formula": Text(),
+            "given": ListOf(Text()),
+            "n_rows": Whole(1),
+            "tall": Flag(),
+        }
+    ),
+    {
+        "table": ArrayOf("<f8", ("rows", "names"), low=-FINITE, high=FINITE),
+        "column_response": ArrayOf("<f8", ("rows",), low=-FINITE, high=FINITE),
+        "column_weights": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
+        "column_offset": ArrayOf("<f8", ("rows",), low=-FINITE, high=FINITE),
+        "column_trials": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
+        "column_exposure": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
+        "place_*": ArrayOf("", ("rows",), low=-FINITE, high=FINITE),
+    },
+    optional=frozenset({"column_weights", "column_offset", "column_trials", "column_exposure"}),
+)
 
 
 @final
@@ -109,7 +164,7 @@ def continue_run(
     folder: Checkpoint, job: Job, problem: Problem
 ) -> tuple[np.random.SeedSequence, list[Feature] | None]:
     """Seed and, once swept, pool of the run in the folder, if it is the same run."""
-    content, _ = folder.read_head()
+    content, _ = folder.read_head(_HEAD)
     where = str(folder.folder)
     if content["fingerprint"] != job.fingerprint:
         msg = (
@@ -143,7 +198,7 @@ def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
     if not folder.begun:
         msg = f"There is no run to resume in {folder.folder}: it has no run.dbrm."
         raise CheckpointError(msg)
-    content, arrays = folder.read_head()
+    content, arrays = folder.read_head(_HEAD)
     if content["recipe"] is None:
         msg = (
             f"The run in {folder.folder} has a formula with expressions, which are code, and "

@@ -12,7 +12,8 @@ import re
 import socket
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, final
@@ -20,8 +21,10 @@ from weakref import WeakSet
 
 from dbrm.chains.log import log_event
 from dbrm.data.archive import Arrays, is_leftover, read_archive, write_archive
+from dbrm.data.schema import Record, Schema, Text, Whole
 from dbrm.errors import CheckpointError, DBRMError, DBRMWarning, InvalidFileError
 from dbrm.evolution import Problem, Snapshot
+from dbrm.evolution.layout import Layout, LayoutOf
 from dbrm.features import Feature, parse_feature, write_features
 
 __all__ = ["Checkpoint"]
@@ -29,6 +32,12 @@ __all__ = ["Checkpoint"]
 # Of the files in the folder; raised whenever a chain of an older version could not go on.
 FORMAT = 1
 _HEADS = ("run.dbrm", "run.copy.dbrm")
+_STAMP = {
+    "format": Whole(1),
+    "checkpoint": Whole(FORMAT, FORMAT),
+    "version": Text(),
+    "run": Text(),
+}
 _FILES = re.compile(r"run\.dbrm|run\.copy\.dbrm|chain-\d{5,}\.[ab]\.dbrm")
 
 
@@ -90,13 +99,17 @@ class Checkpoint:
         for name in _HEADS:
             self._write(name, body, arrays, compressed=True)
 
-    def read_head(self) -> tuple[dict[str, Any], Arrays]:
-        """What the run is, from the copy if need be."""
+    def read_head(self, schema: Schema) -> tuple[dict[str, Any], Arrays]:
+        """What the run is, from the copy if need be; `schema` says what `write_head` was given."""
+
+        def whole(_: dict[str, Any]) -> Schema:
+            return replace(schema, content=Record({**_STAMP, **schema.content.fields}))
+
         try:
-            content, arrays = self._read(_HEADS[0])
+            content, arrays = self._read(_HEADS[0], whole)
         except InvalidFileError as error:
             try:
-                content, arrays = self._read(_HEADS[1])
+                content, arrays = self._read(_HEADS[1], whole)
             except InvalidFileError:
                 raise error from None
             _warn(f"{error} Its copy is sound and was used.")
@@ -118,14 +131,19 @@ class Checkpoint:
         message = f"Chain {index}: population {n_done} is on the disk"
         log_event(logging.DEBUG, "checkpoint", message, chain=index, population=n_done)
 
-    def load_chain(self, index: int, problem: Problem) -> Snapshot | None:
+    def load_chain(self, index: int, problem: Problem, layout_of: LayoutOf) -> Snapshot | None:
         """The newest sound state of a chain; none if it has to begin anew."""
+
+        def schema_of(content: dict[str, Any]) -> Schema:
+            inner = content.get("content")
+            return _chain_schema(layout_of(problem, inner if isinstance(inner, dict) else {}))
+
         found, trouble = [], []
         for turn in (0, 1):
             if not (self.folder / _name(index, turn)).exists():
                 continue
             try:
-                found.append(self._read(_name(index, turn)))
+                found.append(self._read(_name(index, turn), schema_of))
             except InvalidFileError as error:
                 trouble.append(str(error))
         for content, _ in found:
@@ -162,19 +180,24 @@ class Checkpoint:
             )
             raise CheckpointError(msg) from error
 
-    def _read(self, name: str) -> tuple[dict[str, Any], Arrays]:
+    def _read(
+        self, name: str, schema_of: Callable[[dict[str, Any]], Schema]
+    ) -> tuple[dict[str, Any], Arrays]:
         path = self.folder / name
-        content, arrays = read_archive(path)
-        if content.get("checkpoint") != FORMAT or content.get("version") != self._version:
-            wrote = content.get("version", "something else")
-            msg = (
-                f"{path} was written by dbrm {wrote} (checkpoint format "
-                f"{content.get('checkpoint')}); this is dbrm {self._version} (format {FORMAT}), "
-                "which might take other steps. Resume with the version that wrote it, or begin "
-                "anew in another folder."
-            )
-            raise CheckpointError(msg)
-        return content, arrays
+
+        def of_this_version(content: dict[str, Any]) -> Schema:
+            if content.get("checkpoint") != FORMAT or content.get("version") != self._version:
+                wrote = content.get("version", "something else")
+                msg = (
+                    f"{path} was written by dbrm {wrote} (checkpoint format "
+                    f"{content.get('checkpoint')}); this is dbrm {self._version} (format {FORMAT}),"
+                    " which might take other steps. Resume with the version that wrote it, or "
+                    "begin anew in another folder."
+                )
+                raise CheckpointError(msg)
+            return schema_of(content)
+
+        return read_archive(path, of_this_version)
 
     def _spell(self, features: Iterable[Feature], problem: Problem) -> list[str]:
         """Text of the features; each is checked once."""
@@ -199,6 +222,17 @@ class Checkpoint:
                 "transforms of your own, pass the same ones."
             )
             raise CheckpointError(msg) from error
+
+
+def _chain_schema(layout: Layout) -> Schema:
+    content = {
+        **_STAMP,
+        "turn": Whole(),
+        "n_done": Whole(),
+        "features": Record(layout.features),
+        "content": Record(layout.content),
+    }
+    return Schema(Record(content), layout.arrays)
 
 
 def _name(index: int, turn: int) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from dbrm.chains.checkpoint import Checkpoint
 from dbrm.chains.interrupts import StopSign, catch_interrupts
 from dbrm.chains.log import log_event
-from dbrm.chains.task import ChainTask, Outcome, Slice, begin, run_slice
+from dbrm.chains.task import ALGORITHMS, ChainTask, Outcome, Slice, begin, run_slice
 from dbrm.chains.workers import AbstractWorkers, Here, choose_workers
 from dbrm.errors import ChainError, InvalidSettingError
 from dbrm.evolution import ChainResult, Glimpse, Problem, Snapshot
@@ -137,7 +137,8 @@ class _Driver:
         if self.checkpoint is None:
             return
         for chain in self.chains:
-            snapshot = self.checkpoint.load_chain(chain.task.index, self.problem)
+            layout = ALGORITHMS[chain.task.algorithm].layout
+            snapshot = self.checkpoint.load_chain(chain.task.index, self.problem, layout)
             if snapshot is None:
                 continue
             run = begin(chain.task, self.problem, snapshot)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from dbrm.errors import InvalidFileError
 
 __all__ = [
+    "FINITE",
     "AbstractField",
     "AnyOf",
     "ArrayOf",
@@ -36,9 +37,12 @@ __all__ = [
     "Schema",
     "Text",
     "Whole",
+    "refuse_unless",
 ]
 
 Lengths = dict[str, int]
+#: Largest number that is not infinite.
+FINITE = float(np.finfo(np.float64).max)
 _LARGEST = 2**63 - 1
 _MOST_NESTED = 20
 
@@ -243,7 +247,7 @@ class ArrayOf:
     Parameters
     ----------
     dtype
-        As NumPy writes it; ``"U"`` for text of any length.
+        As NumPy writes it; empty for any.
     shape
         Per dimension a number, the name of a length (``"models+1"`` for one more), or ``None``
         for any length. A ``#`` in a name is the first number in the array's own name.
@@ -264,8 +268,7 @@ class ArrayOf:
 
     def check_header(self, header: Header, where: str, lengths: Lengths, number: str) -> None:
         """Raise unless type and shape are as they must be."""
-        same = header.dtype.kind == "U" if self.dtype == "U" else header.native == self.dtype
-        if not same:
+        if self.dtype and header.native != self.dtype:
             refuse(where, f"must be of type {self.dtype}", header.dtype)
         if len(header.shape) != len(self.shape):
             refuse(where, f"must have {len(self.shape)} dimensions", header.shape)
@@ -341,6 +344,13 @@ def refuse(where: str, wanted: str, got: Any) -> NoReturn:
     """Raise for a part of a file that is not as it must be."""
     msg = f"{where} {wanted}; got {reprlib.repr(got)}"
     raise InvalidFileError(msg)
+
+
+def refuse_unless(sound: object, what: str) -> None:
+    """Raise for a part of a file that does not fit the others."""
+    if not sound:
+        msg = f"{what} does not fit the other parts"
+        raise InvalidFileError(msg)
 
 
 def _agree(wanted: int | str | None, found: int, where: str, lengths: Lengths) -> None:

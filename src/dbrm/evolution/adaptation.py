@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import FloatArray
+from dbrm.data.schema import refuse_unless
 from dbrm.evolution.problem import Operators
 from dbrm.evolution.snapshot import Snapshot
 
@@ -60,7 +61,9 @@ class OperatorMemory:
         """Know what the frozen memory knew."""
         self._made = snapshot.arrays["made"].copy()
         self._useful = snapshot.arrays["useful"].copy()
-        self._waiting = dict(snapshot.arrays["waiting"].tolist())
+        waiting = snapshot.arrays["waiting"]
+        refuse_unless(np.all(waiting[:, 1] < len(self._names)), "The memory of operators")
+        self._waiting = dict(waiting.tolist())
 
     def operators(self) -> Operators:
         """The weights to use next; they add to one."""

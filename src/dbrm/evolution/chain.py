@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask
+from dbrm.data.schema import refuse_unless
 from dbrm.evolution.population import Population, Rejections
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
@@ -212,7 +213,10 @@ class Chain:
         own, arrays = snapshot.part("own"), snapshot.part("models").arrays
         content = own.content
         self.registry.thaw(snapshot.part("registry"))
-        self._ledger.restore(ModelTable(**arrays) if arrays else None, content["n_settled"])
+        models = ModelTable(**arrays) if arrays else None
+        sound = models is None or models.is_sound(len(self.problem.latent))
+        refuse_unless(sound, "The table of a chain's models")
+        self._ledger.restore(models, content["n_settled"])
         self._ledger.n_dropped = content["n_dropped"]
         best, self._ledger.log_lost = own.arrays["numbers"].tolist()
         self._best = (best, content["best"])

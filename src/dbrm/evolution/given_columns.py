@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
+from dbrm.evolution.layout import walk_layout
 from dbrm.evolution.population import all_covariates
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.run import AbstractRun
@@ -27,6 +28,8 @@ class MjmcmcRun(AbstractRun):
 
     Budgets are looked at between pieces of it. The pieces change nothing but that.
     """
+
+    layout = staticmethod(walk_layout)
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng

@@ -12,8 +12,10 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask
+from dbrm.data.schema import refuse_unless
 from dbrm.evolution.adaptation import OperatorMemory
 from dbrm.evolution.chain import Chain, ChainResult, Glimpse
+from dbrm.evolution.layout import evolution_layout
 from dbrm.evolution.population import Population, first_population, next_population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.run import AbstractRun
@@ -112,6 +114,10 @@ class Evolution:
         self.n_done, self.finished = own.content["n_done"], own.content["finished"]
         self._numbers, self._inclusion = own.arrays["numbers"], own.arrays["inclusion"]
         self._last = own.arrays["last"]
+        size, problem = self._numbers.size, self._chain.problem
+        sound = self._last.size == size + len(problem.latent) and size > 0
+        sound = sound and 0 < self.n_done <= problem.effort.n_populations
+        refuse_unless(sound, "The population of a chain")
         if self._memory is not None:
             self._memory.thaw(snapshot.part("memory"))
 
@@ -119,6 +125,8 @@ class Evolution:
 @final
 class Gmjmcmc(AbstractRun):
     """One chain of populations."""
+
+    layout = staticmethod(evolution_layout)
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng

@@ -24,6 +24,7 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 from dbrm.evolution.chain import Chain
+from dbrm.evolution.layout import pool_gibbs_layout
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
@@ -60,6 +61,8 @@ def log_window_count(n_pool: int, size: int) -> FloatArray:
 @final
 class PoolGibbs(AbstractSampling):
     """One chain: a GMJMCMC phase fills the pool, then models of it are drawn exactly."""
+
+    layout = staticmethod(pool_gibbs_layout)
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         super().__init__(rng, problem)

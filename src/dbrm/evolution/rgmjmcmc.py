@@ -14,9 +14,11 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.data.schema import refuse_unless
 from dbrm.evidence import log_evidence_with
 from dbrm.evolution.chain import Chain
 from dbrm.evolution.independence import Basis
+from dbrm.evolution.layout import rgmjmcmc_layout
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
@@ -38,6 +40,8 @@ _TRIES_PER_PLACE = 20
 @final
 class Rgmjmcmc(AbstractSampling):
     """One reversible chain."""
+
+    layout = staticmethod(rgmjmcmc_layout)
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         super().__init__(rng, problem)
@@ -72,7 +76,9 @@ class Rgmjmcmc(AbstractSampling):
     def _thaw_sampler(self, snapshot: Snapshot) -> None:
         own, space = snapshot.part("state"), snapshot.part("space")
         self._model = frozenset(own.content["model"])
-        self._visits = dict(own.arrays["visits"].tolist())
+        visits = own.arrays["visits"]
+        refuse_unless(np.all(visits[:, 0] < len(self._chain.registry)), "The visits of a chain")
+        self._visits = dict(visits.tolist())
         reservoir = Reservoir.thawed(space.part("reservoir"), self._chain.problem.table)
         self._space = _FeatureSpace(self._chain, reservoir)
         self._space.thaw(space)
@@ -275,6 +281,8 @@ class _FeatureSpace:
         self._spellings = dict(zip(arrays["spelled"].tolist(), features["spelled"], strict=True))
         self._features = dict(zip(arrays["named"].tolist(), features["named"], strict=True))
         self._log_priors = dict(zip(self._features, arrays["log_priors"].tolist(), strict=True))
+        sound = arrays["known_sizes"].sum() == arrays["known_members"].size
+        refuse_unless(sound, "The values that a chain knows")
         ends = np.cumsum(arrays["known_sizes"])[:-1]
         models = [frozenset(part.tolist()) for part in np.split(arrays["known_members"], ends)]
         self._known = dict(zip(models, arrays["known_values"].tolist(), strict=False))

@@ -2,10 +2,12 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from dbrm.evolution.chain import ChainResult, Glimpse
+from dbrm.evolution.layout import Layout
+from dbrm.evolution.problem import Problem
 from dbrm.evolution.snapshot import Snapshot
 
 __all__ = ["AbstractRun", "Pause", "Report", "never", "proceed"]
@@ -27,6 +29,11 @@ class AbstractRun(ABC):
     Its steps are a function of the problem and the generator it was given: not of how
     often it was interrupted, frozen and thawed.
     """
+
+    @staticmethod
+    @abstractmethod
+    def layout(problem: Problem, content: Mapping[str, Any]) -> Layout:
+        """What a snapshot with this content must hold, if it comes from a file."""
 
     @property
     @abstractmethod

@@ -9,6 +9,7 @@ from abc import abstractmethod
 import numpy as np
 
 from dbrm._typing import FloatArray
+from dbrm.data.schema import refuse_unless
 from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
 from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.problem import Problem
@@ -80,6 +81,7 @@ class AbstractSampling(AbstractRun):
         self._chain.thaw(snapshot.part("chain"))
         self._evolution.thaw(snapshot.part("evolution"))
         draws = snapshot.part("draws").arrays["draws"]
+        refuse_unless(len(draws) <= self._chain.problem.effort.n_final, "The draws of a chain")
         self._draws = [(value, size) for value, size in draws.tolist()]
         if self._draws:
             self._thaw_sampler(snapshot.part("sampler"))

@@ -5,6 +5,7 @@
 
 from dbrm.data.recipe import RECIPE
 from dbrm.data.schema import (
+    FINITE,
     ArrayOf,
     ListOf,
     MappingOf,
@@ -94,10 +95,9 @@ def _fits(name: str, count: str | int) -> dict[str, ArrayOf]:
         f"{name}_sizes": ArrayOf("<i8", (count,), low=1, high=2**20),
         f"{name}_numbers": ArrayOf("<f8", (count, 4), nan=True),
         f"{name}_statuses": ArrayOf("|u1", (count,)),
-        f"{name}_coefficients": ArrayOf(
-            "<f8", (f"{name}_coefficients",), low=-_LARGEST, high=_LARGEST
-        ),
-        f"{name}_covariances": ArrayOf("<f8", (None,), low=-_LARGEST, high=_LARGEST),
+        f"{name}_coefficients": ArrayOf("<f8", (f"{name}_coefficients",), low=-FINITE, high=FINITE),
+        # Of columns in tiny units they overflow.
+        f"{name}_covariances": ArrayOf("<f8", (None,), nan=True),
     }
 
 
@@ -116,15 +116,15 @@ POSTERIOR = Schema(
         "mass": ArrayOf("<f8", (2,), high=_LARGEST),
         "visited": ArrayOf("<i8", (None,), low=0, below="models"),
         "visited_sizes": ArrayOf("<i8", ("chains",), low=0),
-        "table": ArrayOf("<f8", (None, "names"), low=-1.8e308, high=1.8e308),
+        "table": ArrayOf("<f8", (None, "names"), low=-FINITE, high=FINITE),
         "chain_inclusion": ArrayOf("<f8", ("chains", "features"), low=0.0, high=_ONE),
         "captured": ArrayOf("<f8", ("chains",), low=0.0, high=_ONE),
         "rhat": ArrayOf("<f8", ("draws",), low=0.0, nan=True),
         "effective": ArrayOf("<f8", ("draws",), low=0.0, nan=True),
         "frequency": ArrayOf("<f8", ("features",), low=0.0, high=_ONE),
         **_fits("averaged", "averaged"),
-        "averaged_shifts": ArrayOf("<f8", ("averaged_coefficients",), low=-_LARGEST, high=_LARGEST),
-        "dispersions": ArrayOf("<f8", (3, None), low=0.0, high=_LARGEST),
+        "averaged_shifts": ArrayOf("<f8", ("averaged_coefficients",), low=-FINITE, high=FINITE),
+        "dispersions": ArrayOf("<f8", (3, None), low=0.0, high=FINITE),
         "dispersion_sizes": ArrayOf("<i8", ("averaged",), low=1, high=2**20),
         "ranges": ArrayOf("<f8", ("ranges", 2)),
         **_fits("reports", 2),

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dbrm._typing import FloatArray, IntArray
 from dbrm.data import Recipe, Table
 from dbrm.data.archive import Arrays, read_archive, write_archive
+from dbrm.data.schema import refuse_unless
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
 from dbrm.evidence import BoundEffect, Family, Latent, Link, ModelFit, find_family, find_link
 from dbrm.features import Feature, Transform, parse_feature, write_features
@@ -134,7 +135,7 @@ def load(
     except (MissingEffectError, _MissingPartError):
         raise
     except DBRMError as error:
-        msg = f"{path} does not hold a posterior: {error}"
+        msg = f"{path} does not hold a posterior: {str(error).rstrip('.')}."
         raise InvalidFileError(msg) from error
 
 
@@ -172,9 +173,9 @@ def _unpack(name: str, arrays: Arrays) -> list[ModelFit]:
     numbers = arrays[f"{name}_numbers"]
     means = _split(f"{name}_coefficients", arrays, sizes)
     flat = _split(f"{name}_covariances", arrays, sizes**2)
-    _refuse_unless(np.isin(statuses, list(Status)).all(), f"{name}_statuses")
+    refuse_unless(np.isin(statuses, list(Status)).all(), f"{name}_statuses")
     sound = (numbers[:, 2] > 0) & (numbers[:, 2] < np.inf) & (numbers[:, 3] > 0)
-    _refuse_unless(sound.all(), f"{name}_numbers")
+    refuse_unless(sound.all(), f"{name}_numbers")
     fits = []
     for row, (evidence, likelihood, dispersion, df) in enumerate(numbers.tolist()):
         covariance = flat[row].reshape(sizes[row], sizes[row])
@@ -185,7 +186,7 @@ def _unpack(name: str, arrays: Arrays) -> list[ModelFit]:
 
 def _split(name: str, arrays: Arrays, sizes: IntArray) -> list[npt.NDArray[Any]]:
     """An array as parts of these sizes."""
-    _refuse_unless(arrays[name].size == sizes.sum(), name)
+    refuse_unless(arrays[name].size == sizes.sum(), name)
     return np.split(arrays[name], np.cumsum(sizes)[:-1])
 
 
@@ -241,8 +242,8 @@ def _restore(
     effects: tuple[BoundEffect, ...],
 ) -> Posterior:
     names = tuple(content["names"])
-    _refuse_unless(len(arrays["table"]) > 0, "table")
-    _refuse_unless(content["recipe"]["names"] == content["names"], "recipe")
+    refuse_unless(len(arrays["table"]) > 0, "table")
+    refuse_unless(content["recipe"]["names"] == content["names"], "recipe")
 
     def read(texts: Iterable[str]) -> list[Feature]:
         return [parse_feature(text, names, transforms=transforms) for text in texts]
@@ -262,7 +263,9 @@ def _restore(
         frequency=arrays.get("frequency"),
     )
     averaged, reports = _unpack("averaged", arrays), _unpack("reports", arrays)
-    _refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
+    refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
+    if law is not None:
+        _check_predictor((*averaged, *reports))
     masks = effects_of(models.latent[: len(averaged)], len(effects))
     numbers = [np.flatnonzero(mask).tolist() for mask in masks]
     _check_latent_names(arrays, numbers, content["report_effects"], len(effects))
@@ -312,24 +315,19 @@ def _reported(content: dict[str, Any], features: Sequence[Feature]) -> list[tupl
     ]
 
 
-def _refuse_unless(sound: object, what: str) -> None:
-    if not sound:
-        msg = f"{what} does not fit the other parts."
-        raise InvalidFileError(msg)
-
-
 def _check_models(models: ModelTable, probability: FloatArray, n_effects: int) -> None:
     """Raise unless these are models, the most probable first."""
-    starts, members = models.starts, models.members
-    _refuse_unless(len(models) > 0, "probability")
-    _refuse_unless(starts[0] == 0 and starts[-1] == members.size, "models_starts")
-    _refuse_unless(np.all(np.diff(starts) >= 0), "models_starts")
-    same = np.diff(models.owners) == 0
-    _refuse_unless(np.all(np.diff(members)[same] > 0), "models_members")
-    _refuse_unless(np.isin(models.statuses, list(Status)).all(), "models_statuses")
-    _refuse_unless(int(models.latent.max()).bit_length() <= n_effects, "models_latent")
+    refuse_unless(len(models) > 0 and models.is_sound(n_effects), "models")
     falling = bool(np.all(np.diff(probability) <= 0))
-    _refuse_unless(falling and abs(float(probability.sum()) - 1.0) < 1e-6, "probability")
+    refuse_unless(falling and abs(float(probability.sum()) - 1.0) < 1e-6, "probability")
+
+
+def _check_predictor(fits: Iterable[ModelFit]) -> None:
+    """Raise unless linear predictors of a family have finite means, variances and precisions."""
+    for fit in fits:
+        sound = 1e-150 < fit.dispersion < 1e150
+        sound = sound and bool(np.all(np.abs(fit.coefficients) < 1e150))
+        refuse_unless(sound and np.all(np.abs(fit.covariance) < 1e150), "A fit of a model")
 
 
 def _check_latent_names(
@@ -340,14 +338,14 @@ def _check_latent_names(
     wanted |= {f"effect_{k}_positions" for k in range(n_effects)}
     found = {name for name in arrays if "_latent_" in name or name.startswith("effect_")}
     odd = sorted(wanted ^ found)
-    _refuse_unless(not odd, odd[0] if odd else "")
+    refuse_unless(not odd, odd[0] if odd else "")
 
 
 def _check_fits(posterior: Posterior, source: StoredSource) -> None:
     """Raise unless there is a fit, of the right size, for every model that needs one."""
     models, fixed = posterior._merged.models, 1 + len(source.always)
     sizes = models.sizes[: len(source.averaged)] + fixed
-    _refuse_unless(
+    refuse_unless(
         sizes.tolist() == [fit.coefficients.size for fit in source.averaged], "averaged_sizes"
     )
     for chosen, effects in (posterior._best, posterior._median):
@@ -355,7 +353,7 @@ def _check_fits(posterior: Posterior, source: StoredSource) -> None:
         sound = key in source.reports and source.reports[key].coefficients.size == fixed + len(
             chosen
         )
-        _refuse_unless(sound, "reports")
+        refuse_unless(sound, "reports")
 
 
 def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:

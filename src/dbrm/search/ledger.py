@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dbrm._typing import FloatArray, Masks, StatusArray
 from dbrm.errors import InvalidSettingError
 from dbrm.search.exploration import log_sum_exp
+from dbrm.status import Status
 
 __all__ = [
     "Ledger",
@@ -67,6 +68,18 @@ class ModelTable:
     def owners(self) -> npt.NDArray[np.int64]:
         """For every entry of `members`, the model it belongs to."""
         return np.repeat(np.arange(len(self)), self.sizes)
+
+    def is_sound(self, n_latent: int) -> bool:
+        """Whether columns of the right lengths, as read from a file, are a table of models."""
+        starts, inside = self.starts, np.diff(self.owners) == 0 if len(self) else None
+        return (
+            starts[0] == 0
+            and starts[-1] == self.members.size
+            and bool(np.all(np.diff(starts) >= 0))
+            and (inside is None or bool(np.all(np.diff(self.members)[inside] > 0)))
+            and bool(np.isin(self.statuses, list(Status)).all())
+            and int(self.latent.max(initial=0)).bit_length() <= n_latent
+        )
 
     def add_up(self, weights: FloatArray, n_features: int) -> FloatArray:
         """Summed weight of the models with each feature."""

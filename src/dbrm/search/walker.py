@@ -14,7 +14,9 @@ from dbrm._kernels.evaluation import COMPILED_CONTEXTS
 from dbrm._kernels.plain import plain
 from dbrm._kernels.store import Store, new_store, refill
 from dbrm._typing import FloatArray, IntArray, Mask, Masks
+from dbrm.data.schema import refuse_unless
 from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
+from dbrm.status import Status
 
 if TYPE_CHECKING:
     from dbrm.search.mjmcmc import Mjmcmc
@@ -108,6 +110,7 @@ class Walker:
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take up a walk with the same settings where `to_arrays` left it."""
         store = self._store
+        self._check(arrays)
         refill(store, *(np.ascontiguousarray(arrays[f"store_{name}"]) for name in _STORED))
         store.counts[:] = arrays["store_counts"]
         store.log_lost[:] = arrays["store_log_lost"]
@@ -116,6 +119,25 @@ class Walker:
         for name in (*_PER_STEP, "visits", "proposed_by", "accepted_by"):
             given = arrays[f"trace_{name}"]
             getattr(self._trace, name)[: given.size] = given
+
+    def _check(self, arrays: dict[str, Any]) -> None:
+        """Raise unless the arrays are of a walk like this one: compiled code trusts them."""
+        words, steps = arrays["store_words"], arrays["trace_size"]
+        count, done = len(words), int(arrays["position_step"][0])
+        spare = self._size % 64
+        beyond = words[:, -1:] >> np.uint64(spare) if spare else words[:, :0]
+        sound = (
+            words.shape[1] == self._store.words.shape[1]
+            and 0 < count <= self._store.values.size
+            and len(np.unique(words, axis=0)) == count
+            and not beyond.any()
+            and int(arrays["store_counts"][0]) == count
+            and arrays["position_mask"].size == self._size
+            and arrays["trace_proposed_by"].size == len(KERNEL_NAMES)
+            and done == steps.size <= self._settings.n_steps
+            and bool(np.isin(arrays["store_statuses"], list(Status)).all())
+        )
+        refuse_unless(sound, "The walk of a chain")
 
 
 def kernels(target: source.Target) -> Any:

@@ -79,7 +79,7 @@ def check(algorithm, options, folder):
             piece.advance(7)
             checkpoint.save_chain(0, piece.freeze(), posed, piece.n_done)
             fresh = start(algorithm, options, posed)
-            fresh.thaw(checkpoint.load_chain(0, posed))
+            fresh.thaw(checkpoint.load_chain(0, posed, fresh.layout))
             assert fresh.n_done == piece.n_done
             piece = fresh
     assert piece.n_done == whole.n_done > 1
