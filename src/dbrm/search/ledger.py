@@ -71,12 +71,14 @@ class ModelTable:
 
     def is_sound(self, n_latent: int) -> bool:
         """Whether columns of the right lengths, as read from a file, are a table of models."""
-        starts, inside = self.starts, np.diff(self.owners) == 0 if len(self) else None
+        starts, members = self.starts, self.members
+        if starts[0] != 0 or starts[-1] != members.size or np.any(np.diff(starts) < 0):
+            return False
+        rising = np.diff(members) > 0
+        # Where one model ends and the next begins, numbers may fall.
+        rising |= np.diff(self.owners) > 0
         return (
-            starts[0] == 0
-            and starts[-1] == self.members.size
-            and bool(np.all(np.diff(starts) >= 0))
-            and (inside is None or bool(np.all(np.diff(self.members)[inside] > 0)))
+            bool(rising.all())
             and bool(np.isin(self.statuses, list(Status)).all())
             and int(self.latent.max(initial=0)).bit_length() <= n_latent
         )
