@@ -239,7 +239,11 @@ def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
     """The latent effects bound to the rows, with their prior."""
     effects = bind_effects(chosen, table)
     most = len(effects) if chosen.max_latent is None else chosen.max_latent
-    terms = [prior.latent_log_prior(len(bound.effect.hyperparameters)) for bound in effects]
+    by_effect = chosen.latent_charge == "effect"
+    terms = [
+        prior.latent_log_prior(1 if by_effect else len(bound.effect.hyperparameters))
+        for bound in effects
+    ]
     return LatentTerms(effects, np.array(terms, dtype=np.float64), most)
 
 

@@ -159,6 +159,10 @@ class Settings:
         ``[dbrm.latent.AR1("time"), dbrm.latent.RandomIntercept("site")]``, and most of them in
         one model (:math:`R`; ``None`` for all). The columns they name are no covariates,
         unless a formula, `always`, `keep` or `start` names them too.
+    latent_charge
+        What the penalty charges a latent effect for: every ``"hyperparameter"`` (Sec. 2.4 of
+        the paper; default), or once for the ``"effect"``, so that all effects are equally
+        plausible (its Example 7 and its scripts; default under the presets).
     n_jobs, random_state, progress
         As in scikit-learn; `progress` shows a bar.
     executor
@@ -217,6 +221,7 @@ class Settings:
     evidence: EvidenceFunction | None = None
     latent: Latent | Sequence[Latent] = ()
     max_latent: int | None = None
+    latent_charge: Literal["hyperparameter", "effect"] | None = None
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool = False
@@ -261,6 +266,7 @@ class Settings:
             msg = f"evidence must be a function f(X, y) -> float; got {evidence!r}."
             raise InvalidSettingError(msg)
         self._check_latent()
+        self._check_choice("latent_charge", (None, "hyperparameter", "effect"))
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))
@@ -335,6 +341,7 @@ def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
         "penalty": "bic" if exact else "multiplicity",
         "transforms": "smooth",
         "operators": Operators(),
+        "latent_charge": "hyperparameter",
     }
 
 
@@ -345,6 +352,7 @@ def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
         "penalty": "aic" if family == "binomial" else "bic",
         "transforms": "paper-classification" if family == "binomial" else "paper-g1",
         "operators": Operators(),
+        "latent_charge": "effect",
     }
 
 
@@ -356,12 +364,14 @@ def _paper_code(family: str, n: float) -> dict[str, Any]:
             "penalty": Complexity(log(max(n, 1.0))),
             "transforms": "paper-g1",
             "operators": Operators(1, 10, 5, 1),
+            "latent_charge": "effect",
         }
     return {
         "prior": Jeffreys(constant="none"),
         "penalty": "script-weights",
         "transforms": "paper-classification",
         "operators": Operators(1, 1, 1, 1),
+        "latent_charge": "effect",
     }
 
 

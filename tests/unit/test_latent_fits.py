@@ -61,6 +61,17 @@ def test_every_model_is_there_once(posterior):
     np.testing.assert_allclose(models["log_prior"], -3.0 * penalty)
 
 
+@pytest.mark.parametrize(("charge", "units"), [("hyperparameter", [1, 2]), ("effect", [1, 1])])
+def test_an_effect_costs_its_hyperparameters_or_as_much_as_any_other(data, charge, units):
+    """RW1 has one hyperparameter, AR1 two."""
+    X, y = data
+    X, y = X[["a", "t"]][:40], y[:40]
+    options = {"family": "poisson", "penalty": 3.0, "latent": [RW1("t"), AR1("t")]}
+    found = dbrm.enumerate_models(X, y, latent_charge=charge, max_latent=1, **options)
+    alone = found.models[found.models["features"].map(len) == 0].set_index("latent")["log_prior"]
+    assert [alone[("RW1(t)",)], alone[("AR1(t)",)]] == [-3.0 * unit for unit in units]
+
+
 def test_positions_and_groups_are_no_covariates(posterior):
     assert set(posterior.features["feature"]) <= {"a", "b"}
 

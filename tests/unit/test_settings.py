@@ -135,6 +135,18 @@ def test_the_preset_of_the_scripts():
     assert chosen.operators == Operators(1, 10, 5, 1)
 
 
+def test_the_presets_charge_a_latent_effect_once():
+    """Example 7: "each latent Gaussian variable has equal prior probability"."""
+    assert Settings().resolved("poisson", 500.0).latent_charge == "hyperparameter"
+    for preset in ("paper_text", "paper_code"):
+        for family in ("gaussian", "poisson"):
+            assert Settings(preset=preset).resolved(family, 500.0).latent_charge == "effect"
+    given = Settings(preset="paper_text", latent_charge="hyperparameter")
+    assert given.resolved("poisson", 500.0).latent_charge == "hyperparameter"
+    with pytest.raises(InvalidSettingError, match="latent_charge must be one of"):
+        Settings(latent_charge="term")
+
+
 def test_what_the_user_says_beats_the_preset():
     given = Settings(preset="paper_code", penalty=7.0, transforms=["paper-g2", "cube"])
     chosen = given.resolved("gaussian", 223.0)

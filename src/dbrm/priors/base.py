@@ -27,9 +27,10 @@ class ModelPrior(ABC):
         """Return :math:`v(k)` for each size; zero unless the prior says otherwise."""
         return np.zeros(sizes.size)
 
-    def latent_log_prior(self, n_hyperparameters: int) -> float:  # noqa: ARG002
-        r"""Log prior factor of a latent effect with :math:`v` hyperparameters.
+    def latent_log_prior(self, complexity: int) -> float:  # noqa: ARG002
+        r"""Log prior factor of a latent effect of complexity :math:`v`.
 
-        Zero unless the prior says otherwise; :math:`v \log b` in the paper (Sec. 2.4).
+        Zero unless the prior says otherwise; :math:`v \log b` in the paper (Sec. 2.4), with
+        :math:`v` the number of hyperparameters, or one (`Settings.latent_charge`).
         """
         return 0.0

@@ -45,8 +45,8 @@ class WithCosts(ModelPrior):
     def size_log_prior(self, sizes: IntArray) -> FloatArray:
         return self.base.size_log_prior(sizes)
 
-    def latent_log_prior(self, n_hyperparameters: int) -> float:
-        return self.base.latent_log_prior(n_hyperparameters)
+    def latent_log_prior(self, complexity: int) -> float:
+        return self.base.latent_log_prior(complexity)
 
     def _charge(self, feature: Feature) -> float:
         inside = sum(self._charge(child) for child in feature.children)

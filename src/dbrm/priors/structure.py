@@ -40,9 +40,9 @@ class Complexity(ModelPrior):
     def feature_log_prior(self, feature: Feature) -> float:
         return -self.penalty * feature.complexity
 
-    def latent_log_prior(self, n_hyperparameters: int) -> float:
-        r"""A hyperparameter costs as much as a unit of complexity: :math:`b = a`."""
-        return -self.penalty * n_hyperparameters
+    def latent_log_prior(self, complexity: int) -> float:
+        r"""A unit costs as much as one of a feature: :math:`b = a`."""
+        return -self.penalty * complexity
 
 
 @final
@@ -141,7 +141,7 @@ class ScriptWeights(ModelPrior):
     def feature_log_prior(self, feature: Feature) -> float:
         return -self.rate * (1 + _count_signs(feature))
 
-    def latent_log_prior(self, n_hyperparameters: int) -> float:  # noqa: ARG002
+    def latent_log_prior(self, complexity: int) -> float:  # noqa: ARG002
         """A latent effect costs its plus sign."""
         return -self.rate
 
