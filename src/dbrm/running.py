@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from time import perf_counter
 from typing import final
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dbrm._version import __version__
@@ -27,13 +29,23 @@ from dbrm.evolution import (
     ChainResult,
     Draws,
     Problem,
+    check_candidates,
     run_enumeration,
     sweep_features,
     sweep_projections,
 )
 from dbrm.keeping import Job, begin_run, continue_run
 from dbrm.posing import pose
-from dbrm.posterior import LiveSource, Merger, Posterior, RunRecord, diagnose, merge_chains
+from dbrm.posterior import (
+    Diagnostics,
+    LiveSource,
+    Merged,
+    Merger,
+    Posterior,
+    RunRecord,
+    diagnose,
+    merge_chains,
+)
 from dbrm.search import log_sum_exp
 from dbrm.settings import Settings
 
@@ -44,6 +56,8 @@ __all__ = ["execute"]
 _MOST_COLUMNS = {True: 25, False: 16}
 _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
+# Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.
+_CHECK, _FULL_CHECK = 0xC4EC, 10.0
 
 
 def execute(job: Job) -> Posterior:
@@ -63,7 +77,7 @@ def _execute(job: Job) -> Posterior:
     run = _enumerate if chosen.algorithm == "enumerate" else _search
     problem, findings, report = run(problem, job)
     merged = findings.merger.merged()
-    diagnostics = diagnose(merged, findings.draws)
+    diagnostics = findings.diagnose(merged, findings.draws)
     record = findings.record(job, report, perf_counter() - started)
     posterior = Posterior(merged, LiveSource(problem), job.recipe, record, diagnostics)
     if report.ended == "SIGTERM":
@@ -76,7 +90,10 @@ def _execute(job: Job) -> Posterior:
 class _Findings:
     """What chains bring home, taken in one by one; their models are merged at once."""
 
-    def __init__(self, problem: Problem, chosen: Settings) -> None:
+    def __init__(
+        self, problem: Problem, chosen: Settings, seed: np.random.SeedSequence | None = None
+    ) -> None:
+        self._problem, self._chosen, self._seed = problem, chosen, seed
         self.merger = Merger(problem, chosen.merge)
         self.draws: list[Draws | None] = []
         self._n_evaluated = 0
@@ -97,6 +114,27 @@ class _Findings:
             self._proposed[name] += tried
             self._accepted[name] += passed
         self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
+
+    def diagnose(self, merged: Merged, draws: list[Draws | None]) -> Diagnostics:
+        """Compare the chains; where they agree, with features that none of them chose."""
+        problem, chosen = self._problem, self._chosen
+        found = diagnose(merged, draws)
+        special = problem.tall is not None or problem.latent.effects or problem.has_kinship
+        if not found.agree or self._seed is None or special:
+            return found
+        # A stream of its own: the chains' are not touched.
+        key = (*self._seed.spawn_key, _CHECK)
+        rng = np.random.default_rng(np.random.SeedSequence(self._seed.entropy, spawn_key=key))
+        inclusion = merged.models.add_up(merged.probability, len(merged.features))
+        candidate = check_candidates(
+            rng,
+            problem,
+            [merged.features[j] for j in merged.models.features_of(0)],
+            [merged.features[j] for j in np.argsort(-inclusion, kind="stable")],
+            effort=min((chosen.time_budget or inf) / _FULL_CHECK, 1.0),
+            engineered=chosen.algorithm != "mjmcmc",
+        )
+        return replace(found, candidate=candidate)
 
     def record(self, job: Job, report: RunReport, seconds: float) -> RunRecord:
         """How it all came about."""
@@ -146,11 +184,11 @@ def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
             begin_run(folder, job, seed, problem, swept=swept)
             # States of chains with half a pool would be of another run.
             folder = folder if swept else None
-        findings = _Findings(problem, chosen)
+        findings = _Findings(problem, chosen, seed)
 
         def agree(results: list[ChainResult]) -> bool:
             merged = merge_chains(results, problem, chosen.merge)
-            return diagnose(merged, [result.draws for result in results]).agree
+            return findings.diagnose(merged, [result.draws for result in results]).agree
 
         report = run_chains(
             problem,

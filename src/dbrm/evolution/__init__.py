@@ -1,6 +1,7 @@
 """Populations that evolve: the one place where features, evidence and search meet."""
 
 from dbrm.evolution.block_columns import FeatureColumns
+from dbrm.evolution.candidate_check import Candidate, check_candidates
 from dbrm.evolution.chain import ChainResult, Draws, Glimpse
 from dbrm.evolution.given_columns import MjmcmcRun, run_enumeration
 from dbrm.evolution.gmjmcmc import Gmjmcmc
@@ -18,6 +19,7 @@ from dbrm.evolution.sweep import simple_features, sweep_features
 __all__ = [
     "AbstractRun",
     "AbstractStrategy",
+    "Candidate",
     "ChainResult",
     "Draws",
     "Effort",
@@ -37,6 +39,7 @@ __all__ = [
     "Rgmjmcmc",
     "Snapshot",
     "Stop",
+    "check_candidates",
     "proceed",
     "resolve_strategy",
     "run_enumeration",

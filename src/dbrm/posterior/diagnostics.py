@@ -6,6 +6,8 @@ r"""Can the chains be trusted? Numbers that compare chains, and a verdict in pla
   averaged over chains. It estimates what one more chain would add.
 * *R-hat and effective sample size* of log posterior and model size (split chains), for
   algorithms whose chains sample from the posterior.
+* *A random candidate*: chains begin with the same covariates and the same pool, and may agree on
+  what none has looked beyond. Features drawn afresh must not make a better model.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evolution import Draws
+from dbrm.evolution import Candidate, Draws
 from dbrm.posterior.merge import Merged
 from dbrm.search import effects_of, log_sum_exp
 
@@ -24,6 +26,9 @@ __all__ = ["Diagnostics", "diagnose", "effective_size", "split_rhat"]
 DISAGREEMENT = 0.2
 # More mass found by one chain alone, a larger R-hat or fewer effective draws are a complaint.
 ENOUGH_MASS, GOOD_RHAT, ENOUGH_DRAWS = 0.05, 1.05, 200
+# So is a chain that found less than this share of all mass, three nats below the whole; and a
+# random candidate that raises the best log posterior by more.
+LEAST_CAPTURED, CLEAR_GAIN = 0.05, 1.0
 
 
 @final
@@ -46,6 +51,10 @@ class Diagnostics:
         Positions of the features on which chains disagree.
     latent_disagreements
         Numbers of the latent effects on which they do.
+    candidate
+        The best of many features drawn at random after the search; none where other numbers
+        speak against the chains already, or where none were drawn: from a single chain, with
+        latent effects, heredity or groups, and on tall data.
     """
 
     chain_inclusion: Matrix
@@ -55,6 +64,13 @@ class Diagnostics:
     effective_draws: dict[str, float]
     disagreements: list[int]
     latent_disagreements: list[int] = field(default_factory=list)
+    candidate: Candidate | None = None
+
+    @property
+    def better_candidate(self) -> Candidate | None:
+        """A random candidate that clearly improves the best model; usually none."""
+        found = self.candidate
+        return found if found is not None and found.gain > CLEAR_GAIN else None
 
     @property
     def agree(self) -> bool:
@@ -83,12 +99,22 @@ class Diagnostics:
             complaints.append(f"disagree on {count} latent effect{'s' if count > 1 else ''}")
         if self.unexplored is not None and self.unexplored > ENOUGH_MASS:
             complaints.append(f"each miss about {self.unexplored:.0%} of the mass others find")
+        lagging = int(np.sum(self.captured < LEAST_CAPTURED))
+        if lagging and not complaints:
+            verb = "have" if lagging > 1 else "has"
+            complaints.append(f"differ ({lagging} {verb} found next to nothing of the mass)")
         bad = [name for name, value in self.rhat.items() if not value < GOOD_RHAT]
         if bad:
             complaints.append(f"have not mixed (R-hat of {', '.join(bad)})")
         few = [name for name, value in self.effective_draws.items() if value < ENOUGH_DRAWS]
         if few and not bad:
             complaints.append(f"have few effective draws of {', '.join(few)}")
+        better = self.better_candidate
+        if better is not None:
+            complaints.append(
+                f"have all missed {better.feature}, which raises the log posterior by "
+                f"{better.gain:.1f}"
+            )
         return complaints
 
 

@@ -86,6 +86,7 @@ _CONTENT = Record(
         "latent_disagreements": ListOf(Whole(below="effects")),
         "draws": ListOf(Text(), "draws"),
         "ranges": ListOf(Text(), "ranges"),
+        "candidate": Nullable(Record({"feature": Text(), "gain": Real()})),
     }
 )
 

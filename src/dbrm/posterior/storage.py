@@ -21,6 +21,7 @@ from dbrm.data.archive import Arrays, read_archive, write_archive
 from dbrm.data.schema import refuse_unless
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
 from dbrm.evidence import BoundEffect, Family, Latent, Link, ModelFit, find_family, find_link
+from dbrm.evolution import Candidate
 from dbrm.features import Feature, Transform, parse_feature, write_features
 from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
@@ -55,6 +56,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     reports = [posterior.best_model, posterior.median_probability_model]
     always = len(source.always)
     position = {feature.key: j for j, feature in enumerate(merged.features)}
+    candidate = posterior.diagnostics.candidate
     content = {
         "recipe": posterior.recipe.to_dict(),
         "record": asdict(posterior.record) | {"chain_log_mass": None},
@@ -74,6 +76,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "latent_disagreements": posterior.diagnostics.latent_disagreements,
         "draws": list(posterior.diagnostics.rhat),
         "ranges": list(posterior._averaged.ranges),
+        "candidate": candidate and asdict(candidate),
     }
     arrays: Arrays = {
         "probability": merged.probability,
@@ -299,6 +302,7 @@ def _restore(
         effective_draws=dict(zip(content["draws"], arrays["effective"].tolist(), strict=True)),
         disagreements=content["disagreements"],
         latent_disagreements=content["latent_disagreements"],
+        candidate=Candidate(**found) if (found := content["candidate"]) else None,
     )
     recipe = Recipe.from_dict(content["recipe"])
     record = _record(content["record"], arrays["chain_log_mass"])

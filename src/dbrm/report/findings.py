@@ -131,11 +131,19 @@ def _chains(posterior: "Posterior") -> list[Finding]:
         found.append(Finding("bad", "The chains disagree", text))
     found += _missed(posterior)
     found += _mixing(posterior)
+    if not found and not diagnostics.agree:
+        text = (
+            f"Some of the {n_chains} chains found next to nothing of the probability that others "
+            "found: run longer, with more populations or chains."
+        )
+        found.append(Finding("bad", "The chains differ", text))
     if not found:
         text = (
-            f"{n_chains} independent chains, started apart, gave the same probabilities to all "
-            "features."
+            f"{n_chains} chains, each with random numbers of its own, gave the same probabilities "
+            "to all features."
         )
+        if diagnostics.candidate is not None:
+            text += " Features drawn at random afterwards made no better model."
         found.append(Finding("good", "The chains agree", text))
     return found
 
@@ -163,6 +171,14 @@ def _misses(posterior: "Posterior") -> list[Finding]:
 
 
 def _missed(posterior: "Posterior") -> list[Finding]:
+    better = posterior.diagnostics.better_candidate
+    if better is not None:
+        text = (
+            f"No chain met {display(better.feature)}. Drawn at random after the search, it raises "
+            f"the log posterior of the best model by {better.gain:.1f}: run longer, or offer it "
+            "(start=)."
+        )
+        return [Finding("bad", "The search has missed something", text)]
     unexplored = posterior.diagnostics.unexplored
     if unexplored is None or unexplored <= ENOUGH_MASS:
         return []

@@ -5,6 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 import dbrm
+from dbrm.evolution import Candidate
 from dbrm.posterior import Diagnostics
 from dbrm.posterior.diagnostics import effective_size, split_rhat
 
@@ -79,15 +80,26 @@ def test_too_short_to_say():
     assert np.isnan(effective_size([np.arange(4.0)]))
 
 
-def say(*, n_chains=4, unexplored=0.0, rhat=None, draws=None, disagreements=(), latent=()):
+def say(
+    *,
+    n_chains=4,
+    captured=1.0,
+    unexplored=0.0,
+    rhat=None,
+    draws=None,
+    disagreements=(),
+    latent=(),
+    candidate=None,
+):
     return Diagnostics(
         chain_inclusion=np.zeros((n_chains, 5)),
-        captured=np.ones(n_chains),
+        captured=np.ones(n_chains) * captured,
         unexplored=unexplored,
         rhat=rhat or {},
         effective_draws=draws or {},
         disagreements=list(disagreements),
         latent_disagreements=list(latent),
+        candidate=candidate,
     ).verdict()
 
 
@@ -119,6 +131,15 @@ def say(*, n_chains=4, unexplored=0.0, rhat=None, draws=None, disagreements=(), 
             {"disagreements": [0], "unexplored": 0.5},
             "The 4 chains disagree on 1 feature and each miss about 50% of the mass others "
             "find: run longer.",
+        ),
+        (
+            {"captured": [1.0, 1.0, 0.03, 0.9]},
+            "The 4 chains differ (1 has found next to nothing of the mass): run longer.",
+        ),
+        ({"candidate": Candidate("x*z", 0.9)}, "The 4 chains agree."),
+        (
+            {"candidate": Candidate("x*z", 17.04)},
+            "The 4 chains have all missed x*z, which raises the log posterior by 17.0: run longer.",
         ),
     ],
 )

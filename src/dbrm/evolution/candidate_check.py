@@ -1,0 +1,280 @@
+r"""A look at random features after a search: would one of them make a better model?
+
+Chains that share their covariates and their pool can agree on what none of them has looked
+beyond. The candidates here owe nothing to the chains' paths: products of distinct covariates
+of every size, and features that the operators make from covariates and from what was found.
+Each is tried beside the best model, and in the place of each of its features. They are ranked by
+the score test; what is reported of the best few is their exact log posterior.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm.evidence import Screen
+from dbrm.evolution.operators import Parents, create
+from dbrm.evolution.problem import Problem
+from dbrm.evolution.projection import OptimizeThenTransform
+from dbrm.features import Feature, Transform, evaluate, fit_knots, multiply
+from dbrm.status import Status
+
+__all__ = ["Candidate", "check_candidates"]
+
+# Cells (rows times products) computed, at most so many products; and features of other kinds.
+_CELLS, _MOST_PRODUCTS, _OTHERS = 20_000_000, 60_000, 1_000
+# Rows used for ranking, columns held at once, candidates whose evidence is computed.
+_MOST_ROWS, _AT_ONCE, _CHECKED = 5_000, 500, 12
+# Places of the best model in which candidates are tried, and features found to make others from.
+_MOST_PLACES, _PARENTS = 10, 20
+# Share of the variance outside a span below which a column counts as inside.
+_IN_SPAN = 1e-6
+# Spread below which a column, scaled to one, counts as constant; products have seven digits.
+_FLAT = 1e-6
+
+Subset = tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A feature met by chance.
+
+    `gain` is by how much it raises the log posterior of the best model, beside its features or
+    in the place of one of them.
+    """
+
+    feature: str
+    gain: float
+
+
+def check_candidates(
+    rng: np.random.Generator,
+    problem: Problem,
+    model: Sequence[Feature],
+    found: Sequence[Feature],
+    *,
+    effort: float = 1.0,
+    engineered: bool = True,
+) -> Candidate | None:
+    """The best of many random features beside the features of the best model.
+
+    Parameters
+    ----------
+    model
+        The features of the best model.
+    found
+        Features with posterior support, most probable first, as parents of others.
+    effort
+        Share of the usual number of candidates.
+    engineered
+        Whether models may contain other features than covariates.
+
+    Returns
+    -------
+    Candidate or None
+        Also where it is no gain; ``None`` if no candidate could be evaluated.
+    """
+    check = _Check(problem, list(model))
+    ranked: list[tuple[_Promise, Feature]] = []
+    covariates = problem.covariates
+    others = list(covariates)
+    if engineered:
+        others += _created(rng, problem, found, int(effort * _OTHERS))
+        for subsets, columns in check.products(rng, effort):
+            for promise, j in check.best_of(columns, check.price_of_products(subsets)):
+                ranked.append((promise, multiply(*(covariates[i] for i in subsets[j]))))
+    for start in range(0, len(others), _AT_ONCE):
+        part = others[start : start + _AT_ONCE]
+        columns, prices = check.columns_of(part)
+        ranked += [(promise, part[j]) for promise, j in check.best_of(columns, prices)]
+    ranked.sort(key=lambda pair: (-pair[0].gain, pair[1].canonical))
+    exact = [check.exact(feature, promise.place) for promise, feature in ranked[:_CHECKED]]
+    candidates = [candidate for candidate in exact if candidate is not None]
+    return max(candidates, key=lambda candidate: candidate.gain, default=None)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """The best model without one of its features, or all of it: where a candidate may join."""
+
+    screen: Screen
+    residual: Column
+    basis: Matrix
+    left_out: int | None
+    # Log posterior without the candidate, less that of the best model.
+    offset: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """Log posterior that a column promises to add, at its best place."""
+
+    gain: float
+    place: int
+
+
+class _Check:
+    """Ranks columns by the log posterior they promise, at every place of one model."""
+
+    def __init__(self, problem: Problem, model: list[Feature]) -> None:
+        self._problem = problem
+        self._model = model
+        n_rows = problem.table.n_rows
+        self._rows = np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64)
+        self._sample = problem.table.take(self._rows)
+        self._columns = evaluate(model, problem.table)[0]
+        self._log_posterior = self._exact(self._columns, model)
+        self._places = [self._place(j) for j in (None, *range(min(len(model), _MOST_PLACES)))]
+
+    def _exact(self, columns: Matrix, features: list[Feature]) -> float:
+        prior = self._problem.model_prior
+        terms = sum(prior.feature_log_prior(feature) for feature in features)
+        size = float(prior.size_log_prior(np.array([len(features)]))[0])
+        return self._problem.engine.log_evidence(columns)[0] + terms + size
+
+    def _place(self, left_out: int | None) -> _Place:
+        kept = np.arange(len(self._model)) != (-1 if left_out is None else left_out)
+        columns = self._columns[:, kept]
+        features = [f for f, inside in zip(self._model, kept, strict=True) if inside]
+        screen = self._problem.engine.screen(columns)
+        fixed = np.hstack([self._problem.always_columns, columns])[self._rows]
+        basis, _ = np.linalg.qr(_to_unit(fixed)[0])
+        residual = screen.residual[self._rows] - screen.residual[self._rows].mean()
+        residual = residual - basis @ (basis.T @ residual)
+        size = np.array([len(features), len(features) + 1])
+        price = np.diff(self._problem.model_prior.size_log_prior(size))
+        offset = self._exact(columns, features) - self._log_posterior + float(price[0])
+        if len(features) + 1 > self._problem.max_model_size:
+            offset = -np.inf
+        return _Place(screen, residual, basis, left_out, offset)
+
+    def products(
+        self, rng: np.random.Generator, effort: float
+    ) -> Iterator[tuple[list[Subset], Matrix]]:
+        """Products of distinct covariates with their columns, block by block."""
+        grammar = self._problem.grammar
+        if not grammar.operators.crossover > 0:
+            return
+        count = int(effort * min(_CELLS // self._rows.size, _MOST_PRODUCTS))
+        largest = min(grammar.max_complexity, 2**grammar.max_depth, self._sample.n_columns)
+        values = self._sample.values
+        # Products of many large numbers overflow, and scale does not matter.
+        values = values / np.maximum(np.max(np.abs(values), axis=0), np.finfo(float).tiny)
+        # For ranking only; one covariate after the other, so that copies are of whole stretches.
+        factors = np.ascontiguousarray(values.T, dtype=np.float32)
+        for subsets in _draw_subsets(rng, len(factors), largest, count):
+            for start in range(0, len(subsets), _AT_ONCE):
+                part = subsets[start : start + _AT_ONCE]
+                index = np.array(part).T
+                columns = factors[index[0]]
+                for others in index[1:]:
+                    columns *= factors[others]
+                yield part, columns.T
+
+    def price_of_products(self, subsets: list[Subset]) -> FloatArray:
+        """Log prior of products of one size, from an example."""
+        covariates = self._problem.covariates
+        example = multiply(*(covariates[i] for i in subsets[0]))
+        price = self._problem.model_prior.feature_log_prior(example)
+        return np.full(len(subsets), price)
+
+    def columns_of(self, features: Sequence[Feature]) -> tuple[Matrix, FloatArray]:
+        """Columns of features on the rows for ranking, and their log priors."""
+        prior = self._problem.model_prior
+        prices = np.array([prior.feature_log_prior(feature) for feature in features])
+        return evaluate(features, self._sample)[0], prices
+
+    def best_of(self, columns: Matrix, prices: FloatArray) -> list[tuple[_Promise, int]]:
+        """The best few columns, each with what it promises."""
+        columns, sound = _to_unit(columns)
+        gains = np.array([self._gains(place, columns, sound) for place in self._places]) + prices
+        best, places = gains.max(axis=0), gains.argmax(axis=0)
+        order = np.argsort(-best, kind="stable")[:_CHECKED].tolist()
+        return [(_Promise(best[j], places[j]), j) for j in order if np.isfinite(best[j])]
+
+    def _gains(self, place: _Place, columns: Matrix, sound: Mask) -> FloatArray:
+        norm = float(place.residual @ place.residual)
+        inside = place.basis.T @ columns
+        left = 1.0 - np.einsum("kn,kn->n", inside, inside)
+        usable = sound & (left > _IN_SPAN)
+        if place.offset == -np.inf or not norm > 0 or not usable.any():
+            return np.full(sound.size, -np.inf)
+        share = (place.residual @ columns) ** 2 / (np.maximum(left, _IN_SPAN) * norm)
+        gain = place.screen.gain(np.clip(np.where(usable, share, 0.0), 0.0, 1.0))
+        return np.where(usable, gain + place.offset, -np.inf)
+
+    def exact(self, feature: Feature, place: int) -> Candidate | None:
+        """Its exact gain at this place."""
+        problem = self._problem
+        columns, statuses = evaluate([feature], problem.table)
+        if statuses[0] != Status.OK or not problem.grammar.admits(feature):
+            return None
+        left_out = self._places[place].left_out
+        kept = [j for j in range(len(self._model)) if j != left_out]
+        features = [*(self._model[j] for j in kept), feature]
+        whole = np.column_stack([self._columns[:, kept], columns])
+        gain = self._exact(whole, features) - self._log_posterior
+        return Candidate(str(feature), float(gain)) if np.isfinite(gain) else None
+
+
+def _draw_subsets(
+    rng: np.random.Generator, n_items: int, largest: int, count: int
+) -> Iterator[list[Subset]]:
+    """Subsets of each size from two to `largest`: all of them where there is room.
+
+    Each size may take three quarters of what the smaller ones have left.
+    """
+    for size in range(2, largest + 1):
+        allotted = 3 * count // 4
+        if comb(n_items, size) <= allotted:
+            subsets = list(combinations(range(n_items), size))
+        else:
+            order = rng.random((allotted, n_items)).argpartition(size - 1, axis=1)[:, :size]
+            subsets = [tuple(row) for row in order.tolist()]
+        count -= len(subsets)
+        if subsets:
+            yield subsets
+
+
+def _created(
+    rng: np.random.Generator, problem: Problem, found: Sequence[Feature], count: int
+) -> list[Feature]:
+    """Features made by the operators from covariates, from what was found, and from each other."""
+
+    def project(
+        rng: np.random.Generator, transform: Transform, children: list[Feature]
+    ) -> Feature | None:
+        # The other strategies take too long, or draw.
+        quick = isinstance(problem.grammar.projection, OptimizeThenTransform)
+        return problem.projector.build(rng, transform, children) if quick else None
+
+    parents = list(found[:_PARENTS])
+    made: dict[int, Feature] = {}
+    for _ in range(count):
+        pool = Parents(parents, np.ones(len(parents)), problem.covariates)
+        feature = create(rng, pool, problem.grammar, project)
+        if feature is None:
+            continue
+        made.setdefault(feature.key, fit_knots(problem.simplify(feature), problem.table))
+        # The last made may be parents in their turn, so that deeper features are met, too.
+        parents = [*found[:_PARENTS], *list(made.values())[-_PARENTS:]]
+    return list(made.values())
+
+
+def _to_unit(columns: Matrix) -> tuple[Matrix, Mask]:
+    """Columns centred and of unit length, and which of them can be; the others are zero."""
+    with np.errstate(all="ignore"):
+        scaled = columns / np.maximum(np.max(np.abs(columns), axis=0), np.finfo(float).tiny)
+        scaled -= scaled.mean(axis=0)
+        length = np.sqrt(np.einsum("nk,nk->k", scaled, scaled))
+        sound = length > _FLAT * np.sqrt(len(columns))
+        scaled *= np.where(sound, 1.0 / length, 0.0).astype(scaled.dtype)
+    scaled[:, ~sound] = 0.0
+    return scaled, sound
