@@ -144,9 +144,9 @@ class Settings:
     preset
         ``"paper_text"``, ``"paper_code"`` or ``None``.
     uncertainty
-        How predictions of generalised linear models treat the coefficients:
-        ``"laplace"`` integrates over their posterior (default), ``"plugin"`` uses its mode
-        (default under the presets, as the paper did).
+        How predictions of generalised linear models treat the coefficients and an unknown
+        dispersion: ``"laplace"`` integrates over their posterior (default), ``"plugin"`` uses
+        its mode (default under the presets, as the paper did).
     extrapolate
         What bounded functions such as ``tanh`` do in predictions beyond the arguments that they
         had in training: ``"hold"`` the value at the edge (default), or ``"follow"`` the formula

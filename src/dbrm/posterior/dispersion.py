@@ -29,9 +29,9 @@ from dbrm.evidence import AbstractPredictorLikelihood, ModelFit
 __all__ = ["DispersionPosterior", "dispersion_posteriors"]
 
 # Points lie this share of the posterior standard deviation, about (2/n)^(1/2), apart.
-_STEP = 1.25
+_STEP = 1.5
 # Points whose density is this many nats below the highest are left out; at most so many.
-_DROP, _MOST = 8.0, 60
+_DROP, _MOST = 6.0, 60
 # With more observations the dispersion counts as known.
 _MANY = 5_000.0
 # Overdispersion below this is none; posteriors without a maximum start here.

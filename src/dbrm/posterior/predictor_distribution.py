@@ -36,8 +36,8 @@ __all__ = ["AbstractPredictor", "LogGammaPredictor", "NormalPredictor", "Rule"]
 
 # Nodes of a rule reach so many standard deviations on both sides; at most so many.
 _REACH, _MOST_NODES = 7.0, 401
-# Components of a grid are followed so many standard deviations.
-_GRID_REACH = 6.0
+# Components of a grid are followed so many standard deviations, for a cdf to 1e-5.
+_GRID_REACH = 4.5
 # Least shape of a gamma: below it nearly all mass is at rates of nothing, however far down.
 _LEAST_SHAPE = 0.25
 # Largest step of a rule in eta under the gamma, and in standard deviations.
@@ -183,10 +183,10 @@ class LogGammaPredictor(AbstractPredictor):
     def _ends(self, sharp: float, flat: float) -> tuple[Matrix, Matrix]:
         root, shape = np.sqrt(self._shape), self._shape
         low = self._centre - sharp / root - flat / shape
-        return low, self._centre + np.log1p(sharp / root + (flat + 10.0) / shape)
+        return low, self._centre + np.log1p(sharp / root + flat / shape)
 
     def rule(self, model: int, heavy: Mask) -> Rule:
-        low, high = (end[model] for end in self._ends(_REACH, 20.0))
+        low, high = (end[model] for end in self._ends(_REACH, 25.0))
         step = np.minimum(_STEP, _RELATIVE_STEP / np.sqrt(self._shape[model]))
         needed = float(np.max((high - low) / step, initial=2.0, where=heavy))
         n_nodes = min(int(np.ceil(needed)) + 1, _MOST_NODES)
@@ -196,7 +196,7 @@ class LogGammaPredictor(AbstractPredictor):
 
     @cached_property
     def reach(self) -> tuple[Matrix, Matrix]:
-        return self._ends(_GRID_REACH, 14.0)
+        return self._ends(_GRID_REACH, 9.0)
 
     def density(self, model: int, rows: IntArray, points: Matrix) -> Matrix:
         return np.asarray(np.exp(self._log_density(model, rows, points)))

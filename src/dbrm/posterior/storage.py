@@ -203,7 +203,7 @@ def _pack_dispersions(posteriors: Sequence[DispersionPosterior]) -> Arrays:
 
 def _unpack_dispersions(arrays: Arrays) -> list[DispersionPosterior]:
     sizes = arrays["dispersion_sizes"]
-    _refuse_unless(arrays["dispersions"].shape[1] == sizes.sum(), "dispersions")
+    refuse_unless(arrays["dispersions"].shape[1] == sizes.sum(), "dispersions")
     parts = np.split(arrays["dispersions"], np.cumsum(sizes)[:-1], axis=1)
     return [DispersionPosterior(*part) for part in parts]
 

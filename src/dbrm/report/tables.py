@@ -77,6 +77,8 @@ def summarise(posterior: "Posterior", top: int) -> str:
     best = posterior.best_model
     console.print(f"Best model (probability {format_probability(best.probability)}):")
     console.print(f"  {best.formula}", soft_wrap=True, markup=False)
+    if scarce := few_rows(posterior):
+        console.print(scarce, markup=False)
     console.print()
     console.print(feature_table(posterior, top))
     console.print()
@@ -96,8 +98,6 @@ def _notes(posterior: "Posterior") -> list[str]:
         f"{record.n_evaluated:,} model evaluations in {record.n_chains} chains, "
         f"{record.seconds:.1f} s; {len(posterior.models):,} models kept."
     ]
-    if scarce := few_rows(posterior):
-        notes.append(scarce)
     notes += _misses(record)
     if record.algorithm != "enumerate":
         notes.append(posterior.diagnostics.verdict())
