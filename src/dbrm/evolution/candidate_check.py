@@ -213,13 +213,13 @@ class _Check:
     def exact(self, feature: Feature, place: int) -> Candidate | None:
         """Its exact gain at this place."""
         problem = self._problem
-        columns, statuses = evaluate([feature], problem.table)
-        if statuses[0] != Status.OK or not problem.grammar.admits(feature):
+        feature, column, status = problem.column_of(feature)
+        if status is not Status.OK or not problem.grammar.admits(feature):
             return None
         left_out = self._places[place].left_out
         kept = [j for j in range(len(self._model)) if j != left_out]
         features = [*(self._model[j] for j in kept), feature]
-        whole = np.column_stack([self._columns[:, kept], columns])
+        whole = np.column_stack([self._columns[:, kept], column])
         gain = self._exact(whole, features) - self._log_posterior
         return Candidate(str(feature), float(gain)) if np.isfinite(gain) else None
 
