@@ -116,10 +116,12 @@ def column_status(column: Column) -> Status:
 
 def training_ranges(features: Iterable[Feature], table: TableLike) -> Ranges:
     """Return the ranges of covariates, and of the arguments of bounded functions, in a table."""
-    reader, columns = Reader(table), ColumnCache()
+    reader = Reader(table)
     ranges: Ranges = {}
     with np.errstate(all="ignore"):
         for feature in features:
+            # Of thousands of features not all columns at once.
+            columns: ColumnCache = {}
             collect(feature, reader, columns)
             for node in walk(feature):
                 if isinstance(node, Covariate):

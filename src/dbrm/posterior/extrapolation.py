@@ -14,6 +14,7 @@ from dbrm._typing import Column, Mask, Masks
 from dbrm.data import Table
 from dbrm.errors import DBRMWarning
 from dbrm.features import covariate, evaluate
+from dbrm.posterior.limits import FAR, outside_by
 from dbrm.posterior.prediction import AveragedModels
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ __all__ = ["Guard", "RangeCheck"]
 
 # Share of the training range by which a value may pass its ends: rounding, no more.
 _SLACK = 1e-9
-# Share by which a column must leave its range for a warning: the extremes of a new sample
-# pass those of the old one by a little.
-_MARGIN = 0.5
 
 
 @final
@@ -131,10 +129,8 @@ class RangeCheck:
         warnings.warn(msg, DBRMWarning, stacklevel=4)
 
     def _outside(self, name: str, table: Table) -> Mask:
-        low, high = self._averaged.ranges[covariate(name).text]
-        margin = _MARGIN * (high - low)
-        column = table.column(name)
-        return np.asarray((column < low - margin) | (column > high + margin))
+        limits = self._averaged.ranges[covariate(name).text]
+        return np.asarray(outside_by(limits, table.column(name)) > FAR)
 
     @cached_property
     def _models(self) -> list[set[str]]:

@@ -55,6 +55,8 @@ class FamilyMixture:
         Whether to integrate over the coefficients or to use their mode.
     shifts
         How far the mean of the linear predictor is from its location, ``None`` for not at all.
+    highest
+        Limits of the means under a log link, ``None`` for none.
     """
 
     family: Family
@@ -66,6 +68,7 @@ class FamilyMixture:
     trials: Column | None = None
     integrate: bool = True
     shifts: Matrix | None = None
+    highest: Matrix | None = None
 
     @cached_property
     def _predictor(self) -> AbstractPredictor:
@@ -74,7 +77,9 @@ class FamilyMixture:
             return NormalPredictor(self.locations, np.zeros_like(self.locations))
         shifts = np.zeros_like(self.locations) if self.shifts is None else self.shifts
         if self.link.name == "log":
-            return LogGammaPredictor(self.locations, self.scales, shifts)
+            with np.errstate(divide="ignore"):
+                highest = None if self.highest is None else np.log(self.highest)
+            return LogGammaPredictor(self.locations, self.scales, shifts, highest)
         return NormalPredictor(self.locations + shifts, self.scales)
 
     def _rule(self, model: int) -> tuple[Matrix, Matrix]:

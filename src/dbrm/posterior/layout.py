@@ -127,6 +127,7 @@ POSTERIOR = Schema(
         "averaged_shifts": ArrayOf("<f8", ("averaged_coefficients",), low=-FINITE, high=FINITE),
         "dispersions": ArrayOf("<f8", (3, None), low=0.0, high=FINITE),
         "dispersion_sizes": ArrayOf("<i8", ("averaged",), low=1, high=2**20),
+        "fitted_ranges": ArrayOf("<f8", ("averaged", 2)),
         "ranges": ArrayOf("<f8", ("ranges", 2)),
         **_fits("reports", 2),
         "effect_#_positions": ArrayOf("<f8", ("nodes_#",), low=-_LARGEST, high=_LARGEST),

@@ -305,6 +305,7 @@ class Posterior:
             integrate=self.record.uncertainty == "laplace",
             effects=self._source.effects,
             ranges=self._source.ranges((*self._source.always, *features)),
+            fitted=self._source.fitted_ranges(features, models, fits),
             hold=self.record.extrapolate == "hold",
         )
 

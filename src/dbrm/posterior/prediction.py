@@ -16,10 +16,14 @@ from dbrm.evidence import BoundEffect, ModelFit, find_link
 from dbrm.features import Feature, Ranges, evaluate
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
+from dbrm.posterior.limits import Limits
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Law
 
 __all__ = ["AveragedModels", "shift_of"]
+
+# Links whose means have no upper limit.
+_UNLIMITED = ("log", "inverse")
 
 # Models times rows held at once while predicting: a family that integrates holds several
 # numbers for each.
@@ -53,8 +57,9 @@ class AveragedModels:
     effects
         The latent effects of the run, with the nodes of the training rows. They take part
         in the predictions of tables that know their places.
-    ranges, hold
-        Ranges in training, and whether bounded functions hold the edges of theirs.
+    ranges, fitted, hold
+        Ranges of covariates and arguments in training, ranges of the means of the models, and
+        whether they are held: see `dbrm.posterior.limits`.
     """
 
     features: tuple[Feature, ...]
@@ -68,6 +73,7 @@ class AveragedModels:
     integrate: bool
     effects: tuple[BoundEffect, ...] = ()
     ranges: Ranges = field(default_factory=dict)
+    fitted: Matrix = field(default_factory=lambda: np.empty((0, 2)))
     hold: bool = True
 
     @property
@@ -89,6 +95,7 @@ class AveragedModels:
             fits=[self.fits[model]],
             shifts=[self.shifts[model]],
             dispersions=[self.dispersions[model]],
+            fitted=self.fitted[[model]],
         )
 
     def evaluate(self, table: Table) -> Matrix:
@@ -103,21 +110,27 @@ class AveragedModels:
         n = table.n_rows
         shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
-        for part, predictor in self._predictors(table, shift):
-            yield self._mixture(*predictor, None if counts is None else counts[part])
+        for part, predictor, highest in self._predictors(table, shift):
+            yield self._mixture(*predictor, None if counts is None else counts[part], highest)
 
     def dropped_mass(self, table: Table) -> Column:
         """Posterior share of the models that are undefined or overflow, by row."""
         parts = []
-        for _, (weights, *_) in self._predictors(table, np.zeros(table.n_rows)):
+        for _, (weights, *_), _ in self._predictors(table, np.zeros(table.n_rows)):
             # A row where no model is defined has no weights, NaN.
             gone = ~(weights > 0) & (self.probability > 0)[:, None]
             share = self.probability @ gone / self.probability.sum()
             parts.append(np.where(np.isnan(weights[0]), 1.0, share))
         return np.concatenate(parts)
 
-    def _predictors(self, table: Table, shift: Column) -> Iterator[tuple[slice, Predictor]]:
-        """Linear predictors of the rows, so many of them at a time as memory allows."""
+    def _predictors(
+        self, table: Table, shift: Column
+    ) -> Iterator[tuple[slice, Predictor, Matrix | None]]:
+        """Linear predictors of the rows, so many of them at a time as memory allows.
+
+        Under a log link with the highest means that are allowed; under the identity they keep
+        within the limits already.
+        """
         n = table.n_rows
         design = np.column_stack([np.ones(n), self.evaluate(table)])
         block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
@@ -127,7 +140,31 @@ class AveragedModels:
         for start in range(0, n, step):
             part = slice(start, start + step)
             here = None if places is None else [p if p is None else p[part] for p in places]
-            yield part, self._predictor(design[part], shift[part], here)
+            predictor = self._predictor(design[part], shift[part], here)
+            if self._limits is None:
+                yield part, predictor, None
+                continue
+            low, high = self._limits.at(table.take(np.arange(n)[part]))
+            if self._identity:
+                weights, locations, shifts, leverages = predictor
+                locations = np.clip(locations, low + shift[part], high + shift[part])
+                yield part, (weights, locations, shifts, leverages), None
+            else:
+                logarithm = self.law is not None and self.law.link.name == "log"
+                with np.errstate(over="ignore", invalid="ignore"):
+                    yield part, predictor, high * np.exp(shift[part]) if logarithm else high
+
+    @property
+    def _identity(self) -> bool:
+        return self.law is None or self.law.link.name == "identity"
+
+    @cached_property
+    def _limits(self) -> Limits | None:
+        """Limits of the means, where they are held and the link has none of its own."""
+        unlimited = self._identity or (self.law is not None and self.law.link.name in _UNLIMITED)
+        if not self.hold or not unlimited:
+            return None
+        return Limits.of(self.fitted, self.always, self.features, self.models, self.ranges)
 
     def _predictor(self, design: Matrix, shift: Column, places: Sequence[Any] | None) -> Predictor:
         """Weight, mode, shift of the mean, variance (without dispersion) of eta: models by rows."""
@@ -204,6 +241,7 @@ class AveragedModels:
         shifts: Matrix,
         leverages: Matrix,
         trials: Column | None,
+        highest: Matrix | None,
     ) -> StudentMixture | FamilyMixture:
         fitted = np.array([fit.dispersion for fit in self.fits])
         if self.law is not None:
@@ -222,6 +260,7 @@ class AveragedModels:
                 trials=trials,
                 integrate=self.integrate,
                 shifts=shifts[models] * factors[:, None],
+                highest=None if highest is None else highest[models],
             )
         scales = np.sqrt(fitted[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])

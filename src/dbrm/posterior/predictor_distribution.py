@@ -44,6 +44,8 @@ _LEAST_SHAPE = 0.25
 _STEP, _RELATIVE_STEP = 0.4, 0.6
 # Predictors known better than this count as known to this.
 _LEAST_SCALE = 1e-6
+# Largest logarithm of a mean: squares of e^300 can still be summed.
+_LARGEST = 300.0
 
 # Values of eta, nodes by rows, and their weights.
 Rule = tuple[Matrix, Matrix]
@@ -138,11 +140,14 @@ class LogGammaPredictor(AbstractPredictor):
     ----------
     modes, deviations, shifts
         :math:`m`, :math:`s` and :math:`d`.
+    highest
+        Limits of the logarithm of the mean; ``None`` for that of floating point.
     """
 
     modes: Matrix
     deviations: Matrix
     shifts: Matrix
+    highest: Matrix | None = None
 
     @cached_property
     def _shape(self) -> Matrix:
@@ -151,7 +156,9 @@ class LogGammaPredictor(AbstractPredictor):
     @cached_property
     def _centre(self) -> Matrix:
         """Logarithm of the mean rate."""
-        return self.modes + np.log1p(self._delta / self._precision)
+        centre = self.modes + np.log1p(self._delta / self._precision)
+        highest = _LARGEST if self.highest is None else np.minimum(self.highest, _LARGEST)
+        return np.minimum(centre, highest)
 
     @cached_property
     def _precision(self) -> Matrix:
@@ -180,13 +187,15 @@ class LogGammaPredictor(AbstractPredictor):
         with np.errstate(over="ignore"):
             return np.asarray(self._shape[model, rows] * (apart - np.expm1(apart)))
 
-    def _ends(self, sharp: float, flat: float) -> tuple[Matrix, Matrix]:
-        root, shape = np.sqrt(self._shape), self._shape
-        low = self._centre - sharp / root - flat / shape
-        return low, self._centre + np.log1p(sharp / root + flat / shape)
+    def _ends(
+        self, sharp: float, flat: float, models: int | slice = slice(None)
+    ) -> tuple[Matrix, Matrix]:
+        shape, centre = self._shape[models], self._centre[models]
+        far = sharp / np.sqrt(shape) + flat / shape
+        return centre - far, centre + np.log1p(far)
 
     def rule(self, model: int, heavy: Mask) -> Rule:
-        low, high = (end[model] for end in self._ends(_REACH, 25.0))
+        low, high = self._ends(_REACH, 25.0, model)
         step = np.minimum(_STEP, _RELATIVE_STEP / np.sqrt(self._shape[model]))
         needed = float(np.max((high - low) / step, initial=2.0, where=heavy))
         n_nodes = min(int(np.ceil(needed)) + 1, _MOST_NODES)

@@ -22,6 +22,8 @@ Cdf = Callable[[Column, IntArray], FloatArray]
 _MOST_STEPS = 400
 # A level is met if the cdf is this close to it, relative to the tail.
 _CLOSE = 1e-11
+# Ends of a bracket of counts that differ by more than this factor are of another magnitude.
+_WIDE = 16.0
 
 
 def find_quantiles(
@@ -131,7 +133,8 @@ class _Search:
         self.high[rows] = np.where(below, self.high[rows], at)
         low, high = self.low[rows], self.high[rows]
         if self.whole:
-            done = high - low <= 1.0
+            # Whole numbers beyond 1e15 have no neighbours to be told from.
+            done = high - low <= np.maximum(1.0, 1e-15 * low)
         else:
             close = np.abs(chance - level) <= _CLOSE * np.minimum(level, 1.0 - level)
             done = close | (high - low <= 1e-15 * (np.abs(at) + self.width[rows]))
@@ -161,4 +164,11 @@ class _Search:
             # Beside the bracket's end is as good as inside it, and often the answer.
             target = np.clip(target, low + 1.0, high - 1.0)
         stuck = (target <= low) | (target >= high) | (self.steps % 6 == 0)
+        if self.whole:
+            # Counts of any order of magnitude: halve the logarithm first.
+            wide = (self.steps > 6) & (high < np.inf) & (high > _WIDE * (low + 2.0))
+            stuck |= wide
+            inside = np.where(
+                wide, np.floor(np.sqrt((low + 2.0) * np.where(wide, high, 1.0))), inside
+            )
         return np.where(stuck, inside, target)

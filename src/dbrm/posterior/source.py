@@ -29,6 +29,7 @@ from dbrm.evidence import (
 from dbrm.evolution import FeatureColumns, Problem
 from dbrm.features import Feature, Ranges, Transform, evaluate, training_ranges
 from dbrm.posterior.dispersion import DispersionPosterior, dispersion_posteriors
+from dbrm.posterior.limits import fitted_ranges
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
 
@@ -108,6 +109,12 @@ class AbstractSource(ABC):
     @abstractmethod
     def ranges(self, features: Sequence[Feature]) -> Ranges:
         """Ranges in training, of covariates and of the arguments of bounded functions."""
+
+    @abstractmethod
+    def fitted_ranges(
+        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    ) -> Matrix:
+        """Lowest and highest mean of each of the models over training rows."""
 
     @abstractmethod
     def mean_shifts(
@@ -207,6 +214,12 @@ class LiveSource(AbstractSource):
 
     def ranges(self, features: Sequence[Feature]) -> Ranges:
         return training_ranges(features, self.table)
+
+    def fitted_ranges(
+        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    ) -> Matrix:
+        link = None if self.law is None else self.law.link
+        return fitted_ranges(*self._designs(features), models, fits, link)
 
     def mean_shifts(
         self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]

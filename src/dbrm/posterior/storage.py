@@ -92,6 +92,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         **{f"models_{name}": getattr(merged.models, name) for name in _MODEL_ARRAYS},
         **_pack("averaged", posterior._averaged.fits),
         "averaged_shifts": np.concatenate(posterior._averaged.shifts),
+        "fitted_ranges": posterior._averaged.fitted,
         "ranges": np.array(list(posterior._averaged.ranges.values())).reshape(-1, 2),
         **_pack_dispersions(posterior._averaged.dispersions),
         **_pack("reports", [model.fit for model in reports]),
@@ -289,6 +290,7 @@ def _restore(
             )
         ),
         stored_effects=effects,
+        stored_fitted=arrays["fitted_ranges"],
         stored_ranges={
             text: (low, high)
             for text, (low, high) in zip(content["ranges"], arrays["ranges"].tolist(), strict=True)

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray, Mask, Masks
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table
 from dbrm.evidence import BoundEffect, ModelFit
 from dbrm.features import Feature, Ranges, Transform
@@ -31,6 +31,7 @@ class StoredSource(AbstractSource):
     stored_dispersions: list[DispersionPosterior]
     reports: dict[tuple[int, ...], ModelFit]
     stored_ranges: Ranges
+    stored_fitted: Matrix
     stored_effects: tuple[BoundEffect, ...] = ()
 
     @property
@@ -81,6 +82,14 @@ class StoredSource(AbstractSource):
 
     def ranges(self, features: Sequence[Feature]) -> Ranges:  # noqa: ARG002
         return self.stored_ranges
+
+    def fitted_ranges(
+        self,
+        features: Sequence[Feature],  # noqa: ARG002
+        models: Sequence[IntArray],
+        fits: Sequence[ModelFit],  # noqa: ARG002
+    ) -> Matrix:
+        return self.stored_fitted[: len(models)]
 
     def mean_shifts(
         self,

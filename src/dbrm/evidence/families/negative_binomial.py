@@ -15,6 +15,7 @@ from dbrm._kernels.glm_dispersion import Constants, negative_binomial_shape
 from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require
+from dbrm.evidence.families.poisson import draw_counts
 
 __all__ = ["NegativeBinomial"]
 
@@ -114,7 +115,7 @@ class NegativeBinomial(CompiledFamily):
         trials: Column | None = None,
     ) -> FloatArray:
         rate = rng.gamma(1.0 / dispersion, np.asarray(mean) * dispersion)
-        return np.asarray(rng.poisson(rate), dtype=np.float64)
+        return draw_counts(rng, np.asarray(rate))
 
     def estimate_dispersion(self, y: Column, mean: FloatArray, weights: Column) -> float:
         if self.dispersion is not None:

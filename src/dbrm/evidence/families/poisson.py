@@ -14,7 +14,10 @@ from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray
 from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require, shape_constants
 
-__all__ = ["Poisson"]
+__all__ = ["Poisson", "draw_counts"]
+
+# Above this rate a Poisson variable is normal to all digits, and NumPy draws none.
+_NORMAL = 1e15
 
 
 @final
@@ -71,7 +74,7 @@ class Poisson(CompiledFamily):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> FloatArray:
-        return np.asarray(rng.poisson(mean), dtype=np.float64)
+        return draw_counts(rng, np.asarray(mean))
 
     def constants(
         self,
@@ -85,3 +88,12 @@ class Poisson(CompiledFamily):
             rest=-float(weights @ scipy.special.gammaln(y + 1)),
             saturated=float(weights @ (scipy.special.xlogy(y, y) - y)),
         )
+
+
+def draw_counts(rng: np.random.Generator, rate: FloatArray) -> FloatArray:
+    """Draw Poisson counts, of any rate."""
+    counts = rng.poisson(np.minimum(rate, _NORMAL)).astype(np.float64)
+    large = rate > _NORMAL
+    if np.any(large):
+        counts[large] = np.round(rng.normal(rate[large], np.sqrt(rate[large])))
+    return counts
