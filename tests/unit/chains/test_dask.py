@@ -1,5 +1,6 @@
 """Tests on a real Dask cluster of two worker processes on this machine."""
 
+import logging
 import os
 import threading
 import time
@@ -38,16 +39,23 @@ def test_with_a_checkpoint(client, data, settings, whole, same, tmp_path):
     same(dbrm.resume(tmp_path), whole)
 
 
-def test_a_worker_that_is_killed_costs_nothing(client, data, settings, same):
+@pytest.mark.parametrize("failures", [0, 3])
+def test_a_worker_that_is_killed_costs_nothing(
+    failures, client, data, settings, same, monkeypatch, caplog
+):
+    """Whether Dask gives up its tasks, or runs them again by itself."""
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", failures)
+    client.wait_for_workers(2)
+    caplog.set_level(logging.WARNING, "dbrm")
     options = settings | {"n_populations": 60, "n_chains": 6}
     healthy = dbrm.fit(*data, **options)
     pids = client.run(os.getpid)
-    victim, killed = next(iter(pids.values())), threading.Event()
+    address, victim = next(iter(pids.items()))
+    killed = threading.Event()
 
     def kill():
-        while not any(client.processing().values()):
+        while not client.processing().get(address):
             time.sleep(0.01)
-        time.sleep(0.2)
         os.kill(victim, 9)
         killed.set()
 
@@ -57,6 +65,8 @@ def test_a_worker_that_is_killed_costs_nothing(client, data, settings, same):
     assert killed.is_set()
     thread.join()
     assert posterior.record.failures == {}
+    told = {record.event for record in caplog.records if record.name == "dbrm.chains"}
+    assert ("worker_lost" in told) == (failures == 0)
     same(posterior, healthy)
 
 

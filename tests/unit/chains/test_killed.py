@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,17 +10,29 @@ import pytest
 import dbrm
 
 SETTINGS = {"n_chains": 4, "n_populations": 60, "transforms": ["sin", "tanh"], "random_state": 4}
+KINDS = {
+    "gmjmcmc": SETTINGS,
+    "pool-gibbs": SETTINGS
+    | {"algorithm": "pool-gibbs", "n_chains": 2, "n_populations": 10, "n_final": 100},
+    "latent": SETTINGS
+    | {"latent": dbrm.latent.RW1("time"), "n_chains": 2, "n_populations": 6, "n_iter": 40},
+}
 
 
-def data():
+def data(kind="gmjmcmc"):
     draw = np.random.default_rng(3)
     columns = draw.normal(size=(60, 6))
-    return columns, np.sin(columns[:, 0] * columns[:, 1]) + 0.4 * draw.normal(size=60)
+    response = np.sin(columns[:, 0] * columns[:, 1]) + 0.4 * draw.normal(size=60)
+    if kind != "latent":
+        return columns, response
+    table = {f"x{j}": column for j, column in enumerate(columns.T)}
+    return table | {"time": np.arange(60.0)}, response + np.cumsum(0.3 * draw.normal(size=60))
 
 
 @pytest.fixture(scope="module")
 def whole():
-    return dbrm.fit(*data(), **SETTINGS)
+    """Runs of each kind that nobody kills, made once."""
+    return cache(lambda kind: dbrm.fit(*data(kind), **KINDS[kind]))
 
 
 @pytest.fixture(scope="module")
@@ -28,34 +41,57 @@ def driver(tmp_path_factory):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["dbrm.fitting"])
 
-    def start(folder, n_jobs=1):
-        options = SETTINGS | {"checkpoint": folder, "n_jobs": n_jobs}
-        process = context.Process(target=dbrm.fit, args=data(), kwargs=options)
+    def start(folder, kind="gmjmcmc", n_jobs=1):
+        options = KINDS[kind] | {"checkpoint": folder, "n_jobs": n_jobs}
+        process = context.Process(target=dbrm.fit, args=data(kind), kwargs=options)
         process.start()
         while not (folder / "run.copy.dbrm").exists():
             assert process.is_alive()
             time.sleep(0.005)
         return process
 
-    process = start(tmp_path_factory.mktemp("timed") / "run")
-    began = time.perf_counter()
-    process.join()
-    return start, time.perf_counter() - began
+    @cache
+    def seconds(kind="gmjmcmc"):
+        process = start(tmp_path_factory.mktemp("timed") / "run", kind)
+        began = time.perf_counter()
+        process.join()
+        return time.perf_counter() - began
+
+    return start, seconds
 
 
-def kill_and_resume(driver, folder, share, n_jobs, whole, same):
+def kill_and_resume(driver, folder, share, whole, same, *, kind="gmjmcmc", n_jobs=1):
     """Kill the run after a share of its time, and compare what becomes of it."""
     start, seconds = driver
-    process = start(folder, n_jobs)
-    time.sleep(share * seconds)
+    most = share * seconds(kind)
+    process = start(folder, kind, n_jobs)
+    time.sleep(most)
     process.kill()
     process.join()
-    same(dbrm.resume(folder), whole)
+    options = {"latent": KINDS[kind]["latent"]} if kind == "latent" else {}
+    same(dbrm.resume(folder, **options), whole(kind))
 
 
 @pytest.mark.parametrize("moment", range(3))
 def test_killed_and_resumed(moment, driver, whole, same, rng, tmp_path):
-    kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), 1, whole, same)
+    kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same)
+
+
+@pytest.mark.parametrize("kind", ["pool-gibbs", "latent"])
+def test_other_kinds_too(kind, driver, whole, same, rng, tmp_path):
+    kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same, kind=kind)
+
+
+def test_with_two_workers(driver, whole, same, tmp_path):
+    """Killed once a chain is on the disk: workers take long to come up."""
+    start, _ = driver
+    process = start(tmp_path / "run", n_jobs=2)
+    while not list((tmp_path / "run").glob("chain-*")):
+        assert process.is_alive()
+        time.sleep(0.005)
+    process.kill()
+    process.join()
+    same(dbrm.resume(tmp_path / "run"), whole("gmjmcmc"))
 
 
 def test_killed_twice(driver, whole, same, tmp_path):
@@ -63,14 +99,15 @@ def test_killed_twice(driver, whole, same, tmp_path):
     start, seconds = driver
     for _ in range(2):
         process = start(tmp_path / "run")
-        time.sleep(0.3 * seconds)
+        time.sleep(0.3 * seconds())
         process.kill()
         process.join()
-    same(dbrm.resume(tmp_path / "run"), whole)
+    same(dbrm.resume(tmp_path / "run"), whole("gmjmcmc"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("kind", "n_jobs"), [*((kind, 1) for kind in KINDS), ("gmjmcmc", 2)])
 @pytest.mark.parametrize("moment", range(20))
-def test_killed_at_twenty_moments(moment, n_jobs, driver, whole, same, rng, tmp_path):
-    kill_and_resume(driver, tmp_path / "run", 1.1 * rng.random(), n_jobs, whole, same)
+def test_killed_at_twenty_moments(moment, kind, n_jobs, driver, whole, same, rng, tmp_path):
+    share = 1.1 * rng.random()
+    kill_and_resume(driver, tmp_path / "run", share, whole, same, kind=kind, n_jobs=n_jobs)
