@@ -20,13 +20,14 @@ from dbrm.evidence import Screen
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.projection import OptimizeThenTransform
-from dbrm.features import Feature, Transform, evaluate, fit_knots, multiply
+from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, multiply
 from dbrm.status import Status
 
 __all__ = ["Candidate", "check_candidates"]
 
 # Cells (rows times products) computed, at most so many products; and features of other kinds.
 _CELLS, _MOST_PRODUCTS, _OTHERS = 20_000_000, 60_000, 1_000
+_MOST_FACTORS = 10
 # Rows used for ranking, columns held at once, candidates whose evidence is computed.
 _MOST_ROWS, _AT_ONCE, _CHECKED = 5_000, 500, 12
 # Places of the best model in which candidates are tried, and features found to make others from.
@@ -84,7 +85,7 @@ def check_candidates(
     covariates = problem.covariates
     others = list(covariates)
     if engineered:
-        others += _created(rng, problem, found, int(effort * _OTHERS))
+        others += check.created(rng, found, int(effort * _OTHERS))
         for subsets, columns in check.products(rng, effort):
             for promise, j in check.best_of(columns, check.price_of_products(subsets)):
                 ranked.append((promise, multiply(*(covariates[i] for i in subsets[j]))))
@@ -93,7 +94,11 @@ def check_candidates(
         columns, prices = check.columns_of(part)
         ranked += [(promise, part[j]) for promise, j in check.best_of(columns, prices)]
     ranked.sort(key=lambda pair: (-pair[0].gain, pair[1].canonical))
-    exact = [check.exact(feature, promise.place) for promise, feature in ranked[:_CHECKED]]
+    best: dict[int, tuple[_Promise, Feature]] = {}
+    for promise, feature in ranked:
+        if problem.grammar.admits(feature) and len(best) < _CHECKED:
+            best.setdefault(feature.key, (promise, feature))
+    exact = [check.exact(feature, promise.place) for promise, feature in best.values()]
     candidates = [candidate for candidate in exact if candidate is not None]
     return max(candidates, key=lambda candidate: candidate.gain, default=None)
 
@@ -163,7 +168,8 @@ class _Check:
         if not grammar.operators.crossover > 0:
             return
         count = int(effort * min(_CELLS // self._rows.size, _MOST_PRODUCTS))
-        largest = min(grammar.max_complexity, 2**grammar.max_depth, self._sample.n_columns)
+        limits = grammar.max_complexity, 2**grammar.max_depth, self._sample.n_columns
+        largest = min(*limits, _MOST_FACTORS)
         values = self._sample.values
         # Products of many large numbers overflow, and scale does not matter.
         values = values / np.maximum(np.max(np.abs(values), axis=0), np.finfo(float).tiny)
@@ -184,6 +190,34 @@ class _Check:
         example = multiply(*(covariates[i] for i in subsets[0]))
         price = self._problem.model_prior.feature_log_prior(example)
         return np.full(len(subsets), price)
+
+    def created(
+        self, rng: np.random.Generator, found: Sequence[Feature], count: int
+    ) -> list[Feature]:
+        """Features that the operators make from covariates, from what was found, and from these."""
+        problem, cache = self._problem, ColumnCache()
+        first = list(found[:_PARENTS])
+        made: dict[int, Feature] = {}
+        parents = first
+        for _ in range(count):
+            pool = Parents(parents, np.ones(len(parents)), problem.covariates)
+            feature = create(rng, pool, problem.grammar, self._project)
+            if feature is None:
+                continue
+            feature = fit_knots(problem.simplify(feature), problem.table)
+            if evaluate([feature], self._sample, cache)[1][0] == Status.OK:
+                made.setdefault(feature.key, feature)
+                parents = [*first, *list(made.values())[-_PARENTS:]]
+        return list(made.values())
+
+    def _project(
+        self, rng: np.random.Generator, transform: Transform, children: list[Feature]
+    ) -> Feature | None:
+        """A projection with fitted weights; none where fits take long or weights are drawn."""
+        problem = self._problem
+        quick = isinstance(problem.grammar.projection, OptimizeThenTransform)
+        whole = self._sample.n_rows == problem.table.n_rows
+        return problem.projector.build(rng, transform, children) if quick and whole else None
 
     def columns_of(self, features: Sequence[Feature]) -> tuple[Matrix, FloatArray]:
         """Columns of features on the rows for ranking, and their log priors."""
@@ -214,7 +248,7 @@ class _Check:
         """Its exact gain at this place."""
         problem = self._problem
         feature, column, status = problem.column_of(feature)
-        if status is not Status.OK or not problem.grammar.admits(feature):
+        if status is not Status.OK:
             return None
         left_out = self._places[place].left_out
         kept = [j for j in range(len(self._model)) if j != left_out]
@@ -235,37 +269,15 @@ def _draw_subsets(
         allotted = 3 * count // 4
         if comb(n_items, size) <= allotted:
             subsets = list(combinations(range(n_items), size))
-        else:
+        elif n_items < size**2:
             order = rng.random((allotted, n_items)).argpartition(size - 1, axis=1)[:, :size]
             subsets = [tuple(row) for row in order.tolist()]
+        else:
+            drawn = rng.integers(n_items, size=(allotted, size))
+            subsets = [tuple(row) for row in drawn.tolist() if len(set(row)) == size]
         count -= len(subsets)
         if subsets:
             yield subsets
-
-
-def _created(
-    rng: np.random.Generator, problem: Problem, found: Sequence[Feature], count: int
-) -> list[Feature]:
-    """Features made by the operators from covariates, from what was found, and from each other."""
-
-    def project(
-        rng: np.random.Generator, transform: Transform, children: list[Feature]
-    ) -> Feature | None:
-        # The other strategies take too long, or draw.
-        quick = isinstance(problem.grammar.projection, OptimizeThenTransform)
-        return problem.projector.build(rng, transform, children) if quick else None
-
-    parents = list(found[:_PARENTS])
-    made: dict[int, Feature] = {}
-    for _ in range(count):
-        pool = Parents(parents, np.ones(len(parents)), problem.covariates)
-        feature = create(rng, pool, problem.grammar, project)
-        if feature is None:
-            continue
-        made.setdefault(feature.key, fit_knots(problem.simplify(feature), problem.table))
-        # The last made may be parents in their turn, so that deeper features are met, too.
-        parents = [*found[:_PARENTS], *list(made.values())[-_PARENTS:]]
-    return list(made.values())
 
 
 def _to_unit(columns: Matrix) -> tuple[Matrix, Mask]:

@@ -113,6 +113,7 @@ def test_subsets_are_all_where_they_are_few(rng):
     assert len(some) <= 2000
     assert [s for s in some if len(s) == 2] == list(combinations(range(40), 2))
     assert {len(s) for s in some} == {2, 3, 4}
+    assert {len(s) for part in _draw_subsets(rng, 20, 8, 2000) for s in part} == set(range(2, 9))
     assert all(len(set(s)) == len(s) and max(s) < 40 for s in some)
 
 
