@@ -127,8 +127,9 @@ class FamilyMixture:
 
     def standard_deviation(self) -> Column:
         """Square root of the total variance: of the response, the coefficients, the models."""
-        return self._moments()[1]
+        return self._moments[1]
 
+    @cached_property
     def _moments(self) -> tuple[Column, Column]:
         """Mean and standard deviation."""
         first, second = np.zeros((2, self.weights.shape[1]))
@@ -186,7 +187,7 @@ class FamilyMixture:
 
     def quantile(self, level: float) -> Column:
         """Quantile of each row."""
-        centre, spread = self._moments()
+        centre, spread = self._moments
         return find_quantiles(
             self.cdf,
             level,
