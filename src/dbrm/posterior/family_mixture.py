@@ -115,9 +115,15 @@ class FamilyMixture:
 
     def mean(self) -> Column:
         """Mean response of each row; for a binomial one without trials the probability."""
-        if not self.integrate:
-            with np.errstate(all="ignore"):
+        predictor, means = self._predictor, None
+        with np.errstate(all="ignore"):
+            if not self.integrate:
                 means = self._inside(self.link.mean(self.locations))
+            elif (
+                isinstance(predictor, LogGammaPredictor) and self.family.mean_interval[1] == np.inf
+            ):
+                means = self._inside(predictor.mean_rates)
+        if means is not None:
             return np.asarray(np.einsum("mn,mn->n", self.weights, means) * self._size)
         total = np.zeros(self.weights.shape[1])
         for model, weight in enumerate(self.weights):

@@ -160,6 +160,12 @@ class LogGammaPredictor(AbstractPredictor):
         highest = _LARGEST if self.highest is None else np.minimum(self.highest, _LARGEST)
         return np.minimum(centre, highest)
 
+    @property
+    def mean_rates(self) -> Matrix:
+        """Means of e^eta, in closed form."""
+        with np.errstate(over="ignore"):
+            return np.exp(self._centre)
+
     @cached_property
     def _precision(self) -> Matrix:
         return np.maximum(self.deviations, _LEAST_SCALE) ** -2.0
