@@ -78,8 +78,9 @@ def epigenetic_page(records: Sequence[Record]) -> Page:
             "the reads and the walk 1.000.",
             "Every latent effect costs the same, as in the paper's Example 7 and in the script "
             "(`latent_charge='effect'`). Its Section 2.4 would charge every hyperparameter, our "
-            "default; until 0.1.0 so did these presets: OU and AR(1), with two, cost another 5.3 "
-            "nats under `paper_code` and 12.4 under `paper_text`, and had .000 instead of .004.",
+            "default; before there was a choice so did these presets: OU and AR(1), with two, cost "
+            "another 5.3 nats under `paper_code` and 12.4 under `paper_text`, and had .000 instead "
+            "of .004.",
             "Chains begin with forward selection, as in the script (`mjmcmc={'ascend': True}`). "
             "Before they did, two of 100 runs never met CHG beside CG within the 100 steps of the "
             "first population, lost it there, and gave it probability .000. What is left of the "
