@@ -7,10 +7,11 @@ weight :math:`w_i` the effective number of rows is
 
 .. math:: \frac{(\sum_i w_i d_i^2)^2}{\sum_i w_i d_i^4} ,
 
-:math:`n` divided by the kurtosis: about :math:`k` for a dummy of :math:`k` rows. Covariates
-are the user's own and may be as they are; so may what is made of them by products and
-unbounded functions, as far as a factor, or the response, is already that concentrated: laws
-reach into the tails of the data. It sees features and columns, no models.
+:math:`n` divided by the kurtosis: about :math:`k` for a dummy of :math:`k` rows. Bounded
+functions must have more than a handful of them. Powers and products may have long tails, as
+the data have, and laws reach into them: they are refused where all but a handful of rows have
+the same value to six digits, unless that is so of the response, too. Covariates are the
+user's own and may be as they are. It sees features and columns, no models.
 """
 
 from dataclasses import dataclass
@@ -20,13 +21,15 @@ import numpy as np
 
 from dbrm._typing import Column
 from dbrm.evidence import AbstractEngine, GaussianEngine
-from dbrm.features import ColumnCache, Covariate, Feature, Standardized, walk
+from dbrm.features import ColumnCache, Covariate, Feature, walk
 from dbrm.status import Status
 
 __all__ = ["InformationRule", "effective_rows"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
 _HANDFUL, _SHARE = 3.0, 0.25
+# Deviations from the median below this share of the largest one are none.
+_SAME = 1e-6
 # Least range of a bounded function's values, as a share of the whole range of the function.
 _SATURATED = 1e-3
 
@@ -40,12 +43,12 @@ class InformationRule:
     ----------
     weights
         Number of observations that each row stands for.
-    response_concentrated
-        Whether the response itself varies in a handful of rows.
+    response_is_a_dummy
+        Whether the response itself varies in a handful of rows only.
     """
 
     weights: Column
-    response_concentrated: bool = False
+    response_is_a_dummy: bool = False
 
     @classmethod
     def of(cls, engine: AbstractEngine, *, sampled: bool = False) -> Self:
@@ -55,34 +58,31 @@ class InformationRule:
         rule = cls(weights)
         # Beyond the identity link a long tail of the response is none of the predictor.
         exact = isinstance(engine, GaussianEngine)
-        return cls(weights, exact and rule.is_concentrated(seen.mean))
+        return cls(weights, exact and rule.is_a_dummy(seen.mean))
 
     @property
     def least(self) -> float:
         """Fewest effective rows."""
         return min(_HANDFUL, _SHARE * float(np.sum(self.weights)))
 
-    def is_concentrated(self, column: Column) -> bool:
-        """Whether a column varies in a handful of rows only."""
-        return effective_rows(column, self.weights) < self.least
+    def is_a_dummy(self, column: Column) -> bool:
+        """Whether all but a handful of rows have the same value."""
+        apart = np.abs(column - np.median(column))
+        return float(self.weights @ (apart > _SAME * np.max(apart))) < self.least
 
     def status(self, feature: Feature, columns: ColumnCache) -> Status:
         """Judge a feature whose sub-expressions have these finite columns."""
-        concentrated: dict[str, bool] = {}
         for node in walk(feature):
-            column = columns[node.text]
-            concentrated[node.text] = self.is_concentrated(column)
-            if isinstance(node, Covariate | Standardized):
+            if node.transform is None or not node.transform.bounded:
                 continue
-            extent = np.inf if node.transform is None else node.transform.extent
-            bounded = extent < np.inf
-            if bounded and float(np.ptp(column)) < _SATURATED * extent:
+            column = columns[node.text]
+            if float(np.ptp(column)) < _SATURATED * node.transform.extent:
                 return Status.SATURATED
-            inherited = self.response_concentrated or any(
-                concentrated[child.text] for child in node.children
-            )
-            if concentrated[node.text] and (bounded or not inherited):
+            if effective_rows(column, self.weights) < self.least:
                 return Status.FEW_ROWS
+        made = not isinstance(feature, Covariate)
+        if made and not self.response_is_a_dummy and self.is_a_dummy(columns[feature.text]):
+            return Status.FEW_ROWS
         return Status.OK
 
 

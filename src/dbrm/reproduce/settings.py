@@ -136,6 +136,7 @@ BEST: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "penalty": BetaBinomial(n_candidates=200, a=9000.0, b=1000.0),
             "operators": {"mutation": 0, "crossover": 1, "modification": 1, "projection": 0},
             "uncertainty": "plugin",
+            "extrapolate": "follow",
             "population_size": 200,
             "max_complexity": 2,
             "sweep": 0,

@@ -19,6 +19,7 @@ class Flaky(Gmjmcmc.__base__):
     """GMJMCMC whose third population fails, as often as it is told to."""
 
     failures: dict[int, int] = {}  # noqa: RUF012
+    layout = staticmethod(Gmjmcmc.layout)
 
     def __init__(self, rng, problem):
         self._run = Gmjmcmc(rng, problem)
