@@ -2,6 +2,7 @@
 
 import csv
 import sys
+import warnings
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from dbrm.cli.errors import told_to_the_user
 from dbrm.cli.json_text import json_text
+from dbrm.errors import DBRMWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +52,10 @@ def predict(
         named = {"offset": offset, "trials": trials, "exposure": exposure}
         extras = {key: _column(columns, name) for key, name in named.items() if name is not None}
         mean = posterior.predict(rows, **extras)
-        limits = posterior.predict_interval(rows, level, **extras)
+        with warnings.catch_warnings():
+            # What there is to say about the rows has been said with the mean.
+            warnings.simplefilter("ignore", DBRMWarning)
+            limits = posterior.predict_interval(rows, level, **extras)
         texts = _in_pieces(np.column_stack([mean, limits]), as_json=as_json)
         if out is None:
             sys.stdout.writelines(texts)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import dbrm
 from dbrm.cli.main import app
+from dbrm.errors import DBRMWarning
 
 EFFORT = ["--n-chains", "1", "--n-populations", "2", "--seed", "1", "--transforms", "tanh, sin"]
 
@@ -175,6 +176,14 @@ def test_help_says_what_a_command_does(command):
     result = run(*command, "--help")
     assert result.exit_code == 0
     assert "Usage" in result.output
+
+
+def test_rows_far_outside_are_told_once(folder, tmp_path):
+    pd.DataFrame({"a": [100.0], "b b": [0.0]}).to_csv(tmp_path / "far.csv", index=False)
+    with pytest.warns(DBRMWarning, match="1 of 1 rows are far outside") as told:
+        result = run("predict", folder / "run.dbrm", tmp_path / "far.csv")
+    assert result.exit_code == 0, result.output
+    assert len(told) == 1
 
 
 def test_predict_writes_a_file(folder, tmp_path):
