@@ -1,6 +1,7 @@
 """Fixtures that every test may use."""
 
 import hashlib
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +18,22 @@ def rng(request):
 
 
 @pytest.fixture(scope="session")
-def shared():
-    """Folder of reference data beside the project; tests that need it skip without it."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
-        pytest.skip(f"reference data are not here ({folder})")
-    return folder
+def reference():
+    """Folder of numbers that others computed, and of small tables."""
+    return ROOT / "tests" / "reference"
 
 
 @pytest.fixture(scope="session")
-def shared_data(shared):
-    """The data sets inside `shared`."""
-    return shared / "data"
+def authors_files(reference, tmp_path_factory):
+    """The data of the paper as its authors distribute them, for `DBRM_DATA`."""
+    folder = tmp_path_factory.mktemp("authors")
+    with tarfile.open(reference / "authors_files.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture
+def raw(authors_files, monkeypatch):
+    """The authors' files, where the loaders look for them."""
+    monkeypatch.setenv("DBRM_DATA", str(authors_files))
+    return authors_files

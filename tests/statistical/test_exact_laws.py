@@ -114,13 +114,13 @@ def _within_budget(sizes, start=0, budget=TOTAL, chosen=()):
 
 
 @pytest.fixture(scope="module")
-def exoplanets(shared):
-    return pd.read_csv(shared / "data" / "exoplanets.csv")
+def exoplanets(reference):
+    return pd.read_csv(reference / "exoplanets.csv")
 
 
 @pytest.fixture(scope="module")
-def exact(shared):
-    return json.loads((shared / "reference" / "exact_values.json").read_text())
+def exact(reference):
+    return json.loads((reference / "exact_values.json").read_text())
 
 
 @pytest.mark.parametrize("transforms", ["paper-g1", "paper-g1-code"])

@@ -68,8 +68,8 @@ def test_no_law_is_found_where_there_is_none(rng):
 
 
 @pytest.fixture(scope="module")
-def exoplanets(shared):
-    return pd.read_csv(shared / "data" / "exoplanets.csv")
+def exoplanets(reference):
+    return pd.read_csv(reference / "exoplanets.csv")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

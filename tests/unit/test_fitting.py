@@ -88,10 +88,10 @@ def test_dependent_columns_are_all_candidates(rng):
     assert order.best_model.features == ("x1",)
 
 
-def test_inclusion_probabilities_of_us_crime(shared):
+def test_inclusion_probabilities_of_us_crime(reference):
     """All 2**15 models against the R package blma, to eight digits."""
-    crime = pd.read_csv(shared / "data" / "uscrime.csv")
-    reference = json.loads((shared / "reference" / "exact_values.json").read_text())["uscrime_blma"]
+    crime = pd.read_csv(reference / "uscrime.csv")
+    stored = json.loads((reference / "exact_values.json").read_text())["uscrime_blma"]
     columns = crime.drop(columns="y")
     for name in columns.columns:
         if name != "So":
@@ -103,7 +103,7 @@ def test_inclusion_probabilities_of_us_crime(shared):
     }.items():
         posterior = dbrm.enumerate_models(columns, crime["y"], prior=prior)
         found = [posterior.inclusion(f"`{name}`" if "." in name else name) for name in columns]
-        np.testing.assert_allclose(found, reference[key], atol=1e-8)
+        np.testing.assert_allclose(found, stored[key], atol=1e-8)
 
 
 def test_too_many_columns_are_refused(rng):

@@ -14,16 +14,6 @@ def run(*arguments):
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["data", *map(str, arguments)])
 
 
-@pytest.fixture
-def raw(shared_data, monkeypatch):
-    """The authors' files."""
-    folder = shared_data / "raw"
-    if not (folder / "kepler and mass" / "exa1.csv").is_file():
-        pytest.skip(f"the authors' files are not in {folder}")
-    monkeypatch.setenv("DBRM_DATA", str(folder))
-    return folder
-
-
 def test_list_says_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setenv("DBRM_DATA", str(tmp_path))
     facts = {entry["name"]: entry for entry in json.loads(run("list", "--json").stdout)}

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dbrm._kernels.bits import unpack_index
+from dbrm.datasets import load_neo_asteroids
 from dbrm.evidence.coefficient_priors import GPrior, Jeffreys, Normal
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.solvers import PlainIRLS
@@ -19,8 +20,8 @@ EPIGENETIC = [
 
 
 @pytest.fixture(scope="module")
-def epigenetic(shared):
-    path = shared / "data" / "raw" / "epigenetic modifications" / "epigen.txt"
+def epigenetic(authors_files):
+    path = authors_files / "epigenetic modifications" / "epigen.txt"
     table = pd.read_csv(path, sep=None, engine="python")
     table["eg3000"] = (table["express_noisy"] > 3000).astype(float)
     table["eg10000"] = (table["express_noisy"] > 10000).astype(float)
@@ -28,14 +29,14 @@ def epigenetic(shared):
     return columns, table["methylated_bases"].to_numpy(float)
 
 
-def test_rinla_poisson_table(shared, epigenetic):
+def test_rinla_poisson_table(reference, epigenetic):
     """All 16,384 Poisson models: R-INLA's value less its predictor noise, within 0.005.
 
     The noise of precision e^11 that R-INLA adds to every linear predictor changes a log
     evidence by e^-11 sum{(y - mu)^2 - mu} / 2.
     """
     columns, y = epigenetic
-    theirs = pd.read_csv(shared / "reference" / "rinla_poisson_16384.csv.gz")["log_marginal"]
+    theirs = pd.read_csv(reference / "rinla_poisson_16384.csv.gz")["log_marginal"]
     population = GlmEngine(y, Normal(1000.0), "poisson").prepare(columns)
     assert population.design.n_live < 200
     index = np.arange(1 << 14)
@@ -64,10 +65,11 @@ def _normalise(log_values):
 
 
 @pytest.fixture(scope="module")
-def asteroids(shared_data):
-    train = pd.read_csv(shared_data / "neo_asteroids_train.csv")
-    test = pd.read_csv(shared_data / "neo_asteroids_test.csv.gz")
-    return [t.to_numpy(float) for t in (train, test)]
+def asteroids(authors_files):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DBRM_DATA", str(authors_files))
+        split = load_neo_asteroids()
+    return [t.to_numpy(float) for t in (split.train, split.test)]
 
 
 def _asteroid_average(asteroids, engine, cost):
@@ -97,9 +99,9 @@ def _rates(probability, label):
     }
 
 
-def test_asteroid_row_of_the_published_scripts(shared, asteroids):
+def test_asteroid_row_of_the_published_scripts(reference, asteroids):
     """Table 1, LBRM: likelihood after 25 iterations less 0.5 per covariate, plug-in estimates."""
-    stored = json.loads((shared / "reference" / "exact_values.json").read_text())
+    stored = json.loads((reference / "exact_values.json").read_text())
     stored = stored["asteroid_LBRM_exact"]
     engine = GlmEngine(asteroids[0][:, 9], Jeffreys("none"), "binomial", solver=PlainIRLS())
     inclusion, probability, statuses = _asteroid_average(asteroids, engine, 0.5)
@@ -116,9 +118,9 @@ def test_asteroid_row_of_the_published_scripts(shared, asteroids):
     assert np.sum(statuses == Status.SEPARATED) >= stored["n_completely_separable_models"]
 
 
-def test_asteroid_row_of_the_paper_text(shared, asteroids):
+def test_asteroid_row_of_the_paper_text(reference, asteroids):
     """Jeffreys' prior, exp(-2) per covariate, supremum of the likelihood, Firth's coefficients."""
-    stored = json.loads((shared / "reference" / "exact_values.json").read_text())
+    stored = json.loads((reference / "exact_values.json").read_text())
     stored = stored["asteroid_LBRM_exact"]["paper_text_criterion"]
     engine = GlmEngine(asteroids[0][:, 9], Jeffreys(), "binomial")
     inclusion, probability, statuses = _asteroid_average(asteroids, engine, 2.0)
@@ -137,10 +139,10 @@ def test_asteroid_complete_separation_has_supremum_zero(asteroids):
     assert np.all(statuses[zero] == Status.SEPARATED)
 
 
-def test_g_prior_of_bas(shared):
+def test_g_prior_of_bas(reference):
     """g = n on 120 rows, logit: the value BAS gives."""
-    table = pd.read_csv(shared / "reference" / "glm120.csv")
-    stored = json.loads((shared / "reference" / "exact_values.json").read_text())
+    table = pd.read_csv(reference / "glm120.csv")
+    stored = json.loads((reference / "exact_values.json").read_text())
     engine = GlmEngine(table["binary"].to_numpy(float), GPrior(), "binomial")
     value, _ = engine.log_evidence(table[["x1", "x2", "x3", "x4"]].to_numpy())
     assert value == pytest.approx(stored["glm_mixtures_n120_p4"]["logit"]["g=n"], abs=1e-7)

@@ -134,9 +134,9 @@ def test_five_hundred_rows_against_importance_sampling(family, rng):
 
 
 @pytest.fixture(scope="module")
-def methylation(shared_data):
+def methylation(reference):
     """The data of Example 7; the reads are the offset."""
-    return pd.read_csv(shared_data / "arabidopsis.csv")
+    return pd.read_csv(reference / "arabidopsis.csv")
 
 
 def _log_evidence(data, effects, columns):
@@ -170,9 +170,9 @@ def _log_evidence(data, effects, columns):
         ("rw1+iid", [RW1("pos"), IID("pos")], ["CG", "CHG"]),
     ],
 )
-def test_example_7(methylation, shared, name, effects, columns):
+def test_example_7(methylation, reference, name, effects, columns):
     """Stored log evidences, hyperparameters integrated out, to 0.05."""
-    content = json.loads((shared / "reference" / "exact_values.json").read_text())
+    content = json.loads((reference / "exact_values.json").read_text())
     expected = content["example7_own_laplace"][name]
     assert _log_evidence(methylation, effects, columns) == pytest.approx(expected, abs=0.05)
 

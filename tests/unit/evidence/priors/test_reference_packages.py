@@ -1,4 +1,4 @@
-"""Our priors against blma, BAS and stored exact values (``../shared/reference``)."""
+"""Our priors against blma, BAS and stored exact values (``tests/reference``)."""
 
 import csv
 import json
@@ -25,20 +25,16 @@ from dbrm.evidence.coefficient_priors import (
 )
 from dbrm.evidence.gaussian import GaussianEngine
 
-SHARED = Path(__file__).parents[4].parent / "shared"
-pytestmark = pytest.mark.skipif(
-    not (SHARED / "reference" / "exact_values.json").exists(),
-    reason="the project's shared reference numbers are not beside this checkout",
-)
+REFERENCE = Path(__file__).parents[3] / "reference"
 
 
 def exact_values():
-    return json.loads((SHARED / "reference" / "exact_values.json").read_text())
+    return json.loads((REFERENCE / "exact_values.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def crime():
-    path = SHARED / "data" / "uscrime.csv"
+    path = REFERENCE / "uscrime.csv"
     names = path.read_text().splitlines()[0].split(",")
     table = np.loadtxt(path, delimiter=",", skiprows=1)
     logs = np.log(np.where(table > 0, table, 1.0))
@@ -89,7 +85,7 @@ BAS = {
 @pytest.mark.parametrize("label", BAS)
 def test_inclusion_probabilities_of_bas(crime, label):
     columns, response, names = crime
-    with (SHARED / "reference" / "uscrime_logy_bas_inclusion.csv").open() as file:
+    with (REFERENCE / "uscrime_logy_bas_inclusion.csv").open() as file:
         stored = {row["variable"]: float(row[label]) for row in csv.DictReader(file)}
     ours = inclusion(np.log(response), columns, BAS[label])
     np.testing.assert_allclose(ours, [stored[name] for name in names], atol=1e-9)
@@ -117,7 +113,7 @@ def test_stored_bayes_factors(label):
 @pytest.fixture(scope="module")
 def logit():
     """Maximised likelihood, total weight and Wald statistic of the logistic model."""
-    table = np.genfromtxt(SHARED / "reference" / "glm120.csv", delimiter=",", names=True)
+    table = np.genfromtxt(REFERENCE / "glm120.csv", delimiter=",", names=True)
     slopes = np.column_stack([table[f"x{j}"] for j in range(1, 5)])
     design, y = np.column_stack([np.ones(len(slopes)), slopes]), table["binary"]
     beta = np.zeros(5)
