@@ -18,7 +18,7 @@ from pyoperon.sklearn import SymbolicRegressor as OperonRegressor
 
 import dbrm
 import dbrm.evolution.chain
-import dbrm.running
+import dbrm.run.runner
 
 __all__ = ["METHODS", "Found", "count_processor_time"]
 
@@ -39,7 +39,7 @@ class Found:
 def count_processor_time():
     """Let the time budget of dbrm, in this process, be processor time."""
     dbrm.evolution.chain.monotonic = process_time
-    dbrm.running.perf_counter = process_time
+    dbrm.run.runner.perf_counter = process_time
 
 
 DBRM = {

@@ -95,9 +95,9 @@ def population(n, family, subsample=None):
     from dbrm.data.intake import read_table
     from dbrm.evolution import FeatureColumns
     from dbrm.features import parse_feature
-    from dbrm.posing import pose
-    from dbrm.settings import Settings
-    from dbrm.tall import represent
+    from dbrm.run.out_of_core import represent
+    from dbrm.run.problem import pose
+    from dbrm.run.settings import Settings
 
     X, y = simulate(n, family)
     settings = Settings(family=family, subsample=subsample)

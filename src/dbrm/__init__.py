@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dbrm.posterior import Posterior as Posterior
     from dbrm.posterior import load as load
     from dbrm.priors import ModelPrior as ModelPrior
-    from dbrm.settings import Settings as Settings
+    from dbrm.run.settings import Settings as Settings
 
 _HOMES = {
     "CoefficientPrior": "dbrm.evidence",
@@ -42,7 +42,7 @@ _HOMES = {
     "Latent": "dbrm.evidence",
     "ModelPrior": "dbrm.priors",
     "Posterior": "dbrm.posterior",
-    "Settings": "dbrm.settings",
+    "Settings": "dbrm.run.settings",
     "Transform": "dbrm.features",
     "enumerate_models": "dbrm.fitting",
     "fit": "dbrm.fitting",

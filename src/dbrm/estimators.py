@@ -28,7 +28,7 @@ from dbrm.fitting import fit
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior import Posterior
 from dbrm.posterior.new_rows import cut_rows
-from dbrm.settings import Settings
+from dbrm.run.settings import Settings
 
 __all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor"]
 

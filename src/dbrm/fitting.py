@@ -13,12 +13,12 @@ from dbrm.chains import Checkpoint
 from dbrm.data import learn_recipe, refuse_other_order
 from dbrm.errors import DBRMWarning
 from dbrm.evidence import Latent, add_latent, build_engine, log_evidence_with, resolve_prior
-from dbrm.jobs import make_job, places_of_effects
-from dbrm.keeping import read_job
-from dbrm.posing import bind_effects, observe
 from dbrm.posterior import Posterior
-from dbrm.running import execute
-from dbrm.settings import Settings
+from dbrm.run.checkpoint import read_job
+from dbrm.run.inputs import make_job, places_of_effects
+from dbrm.run.problem import bind_effects, observe
+from dbrm.run.runner import execute
+from dbrm.run.settings import Settings
 
 __all__ = ["enumerate_models", "fit", "log_evidence", "resume"]
 

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dbrm
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.settings import Settings
+from dbrm.run.settings import Settings
 
 QUICK = {"n_chains": 1, "n_populations": 3, "random_state": 0, "transforms": ["tanh"]}
 

@@ -183,7 +183,7 @@ def test_the_sweep_counts_as_time(data, monkeypatch):
         sleep(0.05)
         return []
 
-    monkeypatch.setattr("dbrm.running.sweep_features", slow)
+    monkeypatch.setattr("dbrm.run.runner.sweep_features", slow)
     posterior = dbrm.fit(*data, time_budget=2.0, **QUICK)
     assert posterior._problem.effort.stop.seconds <= 1.95
 

@@ -1,4 +1,4 @@
-"""Tests of `dbrm.settings`: every bad value is named."""
+"""Tests of `dbrm.run.settings`: every bad value is named."""
 
 import re
 from dataclasses import fields
@@ -12,7 +12,7 @@ from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.evidence import Jeffreys, KnownVariance
 from dbrm.evolution import Operators
 from dbrm.priors import Complexity, resolve_model_prior
-from dbrm.settings import Settings
+from dbrm.run.settings import Settings
 
 INTEGERS = {
     "max_complexity": 1,

@@ -77,7 +77,7 @@ def fit(
     """Search for readable models of one column of a table."""
     from dbrm import fitting
     from dbrm.data.files import read_columns
-    from dbrm.tall import tall_names
+    from dbrm.run.out_of_core import tall_names
 
     seconds = None if time_budget is None else _seconds(time_budget)
     if resume is not None:

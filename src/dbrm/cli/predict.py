@@ -42,7 +42,7 @@ def predict(
 
     from dbrm.data.files import read_columns
     from dbrm.posterior import load
-    from dbrm.tall import tall_names
+    from dbrm.run.out_of_core import tall_names
 
     with told_to_the_user():
         posterior = load(run)

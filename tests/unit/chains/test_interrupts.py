@@ -187,8 +187,8 @@ def test_during_the_sweep_too(sweep, data, settings, monkeypatch, tmp_path, same
     options |= {"n_chains": 2, "penalty": 1.0}
     with monkeypatch.context() as patch:
         interrupted = interrupt_when_asked(30 if module == "projection_sweep" else 2)
-        original = getattr(dbrm.running, sweep)
-        patch.setattr(f"dbrm.running.{sweep}", partial(interrupted, original))
+        original = getattr(dbrm.run.runner, sweep)
+        patch.setattr(f"dbrm.run.runner.{sweep}", partial(interrupted, original))
         with pytest.warns(DBRMWarning, match=r"\(SIGINT\): 0 of 2 chains had finished, 1 had"):
             posterior = dbrm.fit(*data, **options, checkpoint=tmp_path / "run")
     assert posterior._problem.pool
@@ -226,7 +226,7 @@ def test_sigterm_during_the_sweep_leaves_a_run_to_resume(
         return []
 
     with monkeypatch.context() as patch:
-        patch.setattr("dbrm.running.sweep_features", sweep)
+        patch.setattr("dbrm.run.runner.sweep_features", sweep)
         with pytest.raises(Terminated) as ended:
             dbrm.fit(*data, **settings, checkpoint=tmp_path)
     assert ended.value.posterior is None

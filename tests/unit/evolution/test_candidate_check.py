@@ -120,7 +120,7 @@ def test_subsets_are_all_where_they_are_few(rng):
 def test_the_check_leaves_the_models_alone(product, monkeypatch):
     """It has random numbers of its own."""
     with_check = dbrm.fit(*product, **SHORT)
-    monkeypatch.setattr("dbrm.running.check_candidates", lambda *_, **__: Candidate("x", 0.0))
+    monkeypatch.setattr("dbrm.run.runner.check_candidates", lambda *_, **__: Candidate("x", 0.0))
     without = dbrm.fit(*product, **SHORT)
     assert with_check.models.equals(without.models)
     assert with_check.features.equals(without.features)

@@ -229,7 +229,7 @@ def test_names_and_numbers_mean_the_same():
 
 def test_settings_choose_the_strategy(rng):
     """The presets mean the paper's own versions of 2, 3 and 4."""
-    from dbrm.posing import observe, pose
+    from dbrm.run.problem import observe, pose
 
     table = Table(("x1", "x2"), rng.normal(size=(30, 2)))
     observations = observe(rng.normal(size=30), 30)

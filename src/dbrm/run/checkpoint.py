@@ -35,7 +35,7 @@ from dbrm.evidence import Observations
 from dbrm.evolution import Problem
 from dbrm.features import Feature, parse_feature, write_features
 from dbrm.formula import FormulaRecipe
-from dbrm.settings import Settings
+from dbrm.run.settings import Settings
 
 __all__ = ["Job", "begin_run", "continue_run", "read_job"]
 

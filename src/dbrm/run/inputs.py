@@ -20,10 +20,10 @@ from dbrm.data import (
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.formula import Reading, read_formula
-from dbrm.keeping import Job
-from dbrm.posing import merge_repeats, observe
-from dbrm.settings import Settings
-from dbrm.tall import in_place, is_tall, may_repeat, obstacle, represent, wants_blocks
+from dbrm.run.checkpoint import Job
+from dbrm.run.out_of_core import in_place, is_tall, may_repeat, obstacle, represent, wants_blocks
+from dbrm.run.problem import merge_repeats, observe
+from dbrm.run.settings import Settings
 
 __all__ = ["make_job", "places_of_effects"]
 

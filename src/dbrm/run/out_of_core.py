@@ -25,7 +25,7 @@ from dbrm.data import (
 from dbrm.data.arrow_batches import ARROW_SUFFIXES, open_dataset
 from dbrm.errors import InvalidFileError, InvalidSettingError
 from dbrm.evidence import Observations, find_family, resolve_prior, tall_obstacle
-from dbrm.settings import Settings
+from dbrm.run.settings import Settings
 
 __all__ = [
     "in_place",

@@ -54,8 +54,8 @@ from dbrm.features import (
     resolve_transforms,
 )
 from dbrm.priors import ModelPrior, WithCosts, resolve_model_prior
+from dbrm.run.settings import Settings
 from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
-from dbrm.settings import Settings
 from dbrm.status import Status
 
 __all__ = ["bind_effects", "merge_repeats", "observe", "pose"]

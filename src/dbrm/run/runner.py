@@ -34,8 +34,6 @@ from dbrm.evolution import (
     sweep_features,
     sweep_projections,
 )
-from dbrm.keeping import Job, begin_run, continue_run
-from dbrm.posing import pose
 from dbrm.posterior import (
     Diagnostics,
     LiveSource,
@@ -46,8 +44,10 @@ from dbrm.posterior import (
     diagnose,
     merge_chains,
 )
+from dbrm.run.checkpoint import Job, begin_run, continue_run
+from dbrm.run.problem import pose
+from dbrm.run.settings import Settings
 from dbrm.search import log_sum_exp
-from dbrm.settings import Settings
 
 __all__ = ["execute"]
 
