@@ -1,4 +1,8 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and how the suite runs.
+
+The default suite is the same in every run: Hypothesis derives its examples from the tests
+themselves. ``pytest -m slow`` runs the long tests, and every property again with new examples.
+"""
 
 import hashlib
 import tarfile
@@ -6,8 +10,34 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.register_profile("random", derandomize=False, deadline=None, print_blob=True)
+
+
+def pytest_configure(config):
+    settings.load_profile("random" if _is_slow_suite(config) else "fixed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Properties belong to the slow suite too, where their examples are random."""
+    if _is_slow_suite(config):
+        for item in items:
+            if is_hypothesis_test(item.obj):
+                item.add_marker("slow")
+
+
+def _is_slow_suite(config):
+    return config.option.markexpr == "slow"
+
+
+def pytest_xdist_auto_num_workers(config):
+    """``--trace`` needs the terminal, as ``--pdb`` does, for which pytest-xdist knows it."""
+    return 0 if config.option.trace else None
 
 
 @pytest.fixture

@@ -1,8 +1,12 @@
-"""`import dbrm` is quick and brings in only what it needs."""
+"""`import dbrm` is quick and brings in only what it needs; what it needs is declared."""
 
+import ast
+import importlib.metadata
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +14,8 @@ import pytest
 
 import dbrm
 
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
 # Slow to import, or optional: loaded when first needed.
 LATE = (
     "arviz",
@@ -53,6 +59,19 @@ def test_import_brings_in_nothing_slow():
     assert modules.isdisjoint(LATE)
 
 
+def test_tables_are_read_without_a_data_frame_library():
+    """`dbrm.data` reads them all and imports none; nor do data sets at import."""
+    code = (
+        "import sys, dbrm.data, dbrm.datasets; "
+        "heavy = {'pandas', 'polars', 'pyarrow', 'pooch', 'sklearn', 'scipy'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("name", dbrm.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(dbrm, name) is not None
@@ -69,3 +88,37 @@ def test_no_drawer_for_leftovers():
     drawers = {"utils", "util", "helpers", "misc", "common"}
     package = Path(find_spec("dbrm").origin).parent
     assert not [path for path in package.rglob("*.py") if path.stem in drawers]
+
+
+def third_party_imports():
+    """Names of the packages, other than Python's own, that the code under src imports."""
+    here = {path.name for path in SOURCE.iterdir()}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module]
+            else:
+                continue
+            tops = {name.partition(".")[0] for name in names}
+            yield from tops - sys.stdlib_module_names - here
+
+
+def test_every_import_is_declared():
+    """What the package imports it asks for itself, not through another package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *(line for lines in extras.values() for line in lines)]
+    named = {re.match(r"[\w-]+", line)[0] for line in declared}
+    imported = {{"sklearn": "scikit-learn"}.get(name, name) for name in third_party_imports()}
+    assert {"numpy", "scikit-learn", "dask"} <= imported
+    assert imported <= named
+
+
+def test_the_version_is_written_once():
+    assert importlib.metadata.version("dbrm") == dbrm.__version__
+    pattern = re.compile(rf"version[\W_]+{re.escape(dbrm.__version__)}\b", flags=re.IGNORECASE)
+    files = [ROOT / "pyproject.toml", ROOT / "CITATION.cff", *SOURCE.rglob("*.py")]
+    written = [path for path in files if pattern.search(path.read_text(encoding="utf-8"))]
+    assert written == [SOURCE / "dbrm" / "_version.py"]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dbrm.data import Recipe, learn_recipe
@@ -241,7 +241,6 @@ def frames(draw):
 
 
 @pytest.mark.filterwarnings("ignore::dbrm.errors.DBRMWarning")
-@settings(deadline=None)
 @given(frame=frames())
 def test_recipe_survives_json(frame):
     """Also: replaying either recipe on the training rows gives the training table."""
@@ -253,7 +252,6 @@ def test_recipe_survives_json(frame):
     np.testing.assert_array_equal(replayed.values, table.values)
 
 
-@settings(deadline=None)
 @given(columns=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=3))
 def test_scaling_survives_json_exactly(columns):
     names = tuple(f"x{j}" for j in range(len(columns)))

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dbrm.data import learn_recipe, redundancy
@@ -35,7 +35,6 @@ def test_nearly_equal_columns_are_not_copies(rng):
     assert find_redundant(values) == {2: 0}
 
 
-@settings(deadline=None)
 @given(
     slope=st.floats(1e-6, 1e6) | st.floats(-1e6, -1e-6),
     shift=st.floats(-1e3, 1e3),

@@ -186,7 +186,7 @@ def test_order_of_rows_and_columns_does_not_matter(data, prior, rng):
     np.testing.assert_allclose(permuted, expected, rtol=1e-10)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     powers=st.lists(st.integers(-300, 300), min_size=3, max_size=3),
     shift=st.sampled_from([0.0, 1.0, -1e3, 1e6]),

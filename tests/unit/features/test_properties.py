@@ -80,20 +80,18 @@ def random_table(feature, n=20):
 
 
 @given(features())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_text_comes_back_as_the_same_object(feature):
     assert parse_feature(str(feature)) is feature
     assert parse_feature(str(feature), feature.covariates).key == feature.key
 
 
 @given(features())
-@settings(deadline=None)
 def test_pickles_come_back_as_the_same_object(feature):
     assert pickle.loads(pickle.dumps(feature)) is feature  # noqa: S301
 
 
 @given(features())
-@settings(deadline=None)
 def test_key_follows_the_topology(feature):
     """Features are equal exactly if their canonical texts are; free weights are not in it."""
     assert feature == parse_feature(str(feature))
@@ -103,7 +101,6 @@ def test_key_follows_the_topology(feature):
 
 
 @given(features())
-@settings(deadline=None)
 def test_evaluation_never_warns_and_is_the_same_after_a_round_trip(feature):
     table = random_table(feature)
     fitted = fit_knots(feature, table)
@@ -117,7 +114,6 @@ def test_evaluation_never_warns_and_is_the_same_after_a_round_trip(feature):
 
 
 @given(features(), st.randoms())
-@settings(deadline=None)
 def test_products_forget_the_order(feature, random):
     parts = list(walk(feature))[:4]
     shuffled = parts.copy()
@@ -131,7 +127,6 @@ def test_products_forget_the_order(feature, random):
 
 
 @given(features())
-@settings(deadline=None)
 def test_measures_follow_their_recursion(feature):
     for node in walk(feature):
         widths = sum(child.width for child in node.children)
@@ -151,7 +146,6 @@ def test_measures_follow_their_recursion(feature):
 
 
 @given(features())
-@settings(deadline=None)
 def test_latex_is_balanced(feature):
     latex = feature.to_latex()
     bare = re.sub(r"\\[{}\\]", "", latex)
@@ -165,7 +159,7 @@ def test_latex_is_balanced(feature):
 
 
 @given(PLAIN_TREES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_sympy_has_the_same_values(feature):
     sympy = pytest.importorskip("sympy")
     table = random_table(feature)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dbrm._kernels.bits import lowest_bit, mix, pack, popcount, unpack_index
@@ -37,7 +37,6 @@ def test_unpack_index_inverts_packing(rng, size):
     np.testing.assert_array_equal(unpack_index(indices, size), masks)
 
 
-@settings(deadline=None)
 @given(word=st.integers(1, 2**62))
 def test_bit_counts_are_those_of_python(word):
     for count, lowest in ((popcount, lowest_bit), (popcount.py_func, lowest_bit.py_func)):

@@ -40,7 +40,7 @@ def all_residuals(columns, response, max_size=99, kernel=residuals_of_all):
     return kernel(gram, cross, response @ response, max_size, TOLERANCE, 1e-15)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     size=st.integers(0, 7),
     extra=st.integers(1, 30),
@@ -171,7 +171,7 @@ def test_sizes_that_the_prior_excludes_score_minus_infinity():
 
 
 @given(size=st.integers(0, 8), seed=st.integers(0, 2**32))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_prior_and_inclusion_are_those_of_brute_force(size, seed):
     draw = np.random.default_rng(seed)
     feature, sizes = draw.normal(size=size), draw.normal(size=size + 1)

@@ -76,7 +76,7 @@ def test_the_mean_is_the_integral(name, integrate):
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("integrate", [True, False])
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32))
 def test_the_cdf_is_the_integral(name, integrate, seed):
     mixed = mixture(name, seed, integrate=integrate)
@@ -88,7 +88,7 @@ def test_the_cdf_is_the_integral(name, integrate, seed):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), level=st.floats(1e-3, 1 - 1e-3))
 def test_quantiles_invert_the_cdf(name, seed, level):
     mixed = mixture(name, seed)

@@ -28,7 +28,7 @@ def scipy_cdf(mixed, row, value):
     return sum(w * law.cdf(value) for w, law in zip(mixed.weights[:, row], laws, strict=True))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), level=st.floats(1e-4, 1 - 1e-4))
 def test_quantiles_are_those_of_the_mixture(seed, level):
     mixed = mixture(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dbrm.errors import InvalidSettingError
@@ -82,7 +82,6 @@ def test_unique_rows_keeps_the_first_of_each(models):
     assert [models[row] for row in rows[position]] == models
 
 
-@settings(deadline=None)
 @given(batches=st.lists(sets, min_size=1, max_size=6), capacity=st.integers(1, 30))
 def test_the_ledger_holds_the_best_models_once_and_books_the_rest(batches, capacity):
     ledger = Ledger(capacity)

@@ -173,7 +173,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     n=st.integers(1, 8),
     size=st.integers(0, 4),

@@ -157,7 +157,7 @@ def test_estimated_g_ties_with_the_null_model_below_its_kink():
 
 
 @given(g=st.floats(1e-3, 1e5), fraction=st.floats(1e-6, 1.0), size=st.integers(1, 15))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_fixed_g_beats_the_estimated_one(g, fraction, size):
     shape, sizes = GaussianShape(20.0, 1.0, 1e-12), np.array([size])
     best = EBLocal().score_table(sizes, shape).value(fraction, 0)
