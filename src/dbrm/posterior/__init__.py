@@ -3,7 +3,8 @@
 from dbrm.posterior.checks import Checks
 from dbrm.posterior.diagnostics import Diagnostics, diagnose
 from dbrm.posterior.effects import Effects
-from dbrm.posterior.merge import Merge, Merged, Merger, merge_chains
+from dbrm.posterior.merge import Merged, Merger, merge_chains
+from dbrm.posterior.merge_rules import MERGE_RULES
 from dbrm.posterior.model import FittedModel
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
@@ -12,12 +13,12 @@ from dbrm.posterior.source import LiveSource
 from dbrm.posterior.storage import load
 
 __all__ = [
+    "MERGE_RULES",
     "Checks",
     "Diagnostics",
     "Effects",
     "FittedModel",
     "LiveSource",
-    "Merge",
     "Merged",
     "Merger",
     "Posterior",

@@ -1,23 +1,20 @@
-r"""From chains to one posterior: the union of the models that any chain visited.
+"""From chains to one posterior: the union of the models that any chain visited.
 
 Feature numbers differ between chains; columns do not. Features are renumbered in one
-registry, so that a law found twice under two spellings is one row. Weights:
-
-* ``"union"``: every model once, weight :math:`p(y|M)p(M)` (default);
-* ``"mass"``: the paper's :math:`u_b`, which counts a model once per chain that met it;
-* ``"uniform"``: the plain average of the chains' own posteriors.
+registry, so that a formula found twice under two spellings is one row. How chains are weighted
+is the choice of a rule (`dbrm.posterior.merge_rules`).
 """
 
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import FloatArray, IntArray, Mask
-from dbrm.errors import InvalidSettingError
 from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry
 from dbrm.features import Feature, evaluate
+from dbrm.posterior.merge_rules import find_merge_rule
 from dbrm.search import (
     ModelTable,
     effect_keys,
@@ -27,18 +24,16 @@ from dbrm.search import (
     unique_rows,
 )
 
-__all__ = ["Merge", "Merged", "Merger", "merge_chains"]
+__all__ = ["Merged", "Merger", "merge_chains"]
 
-Merge = Literal["union", "mass", "uniform"]
-
-# Models this close to the best are recomputed from the rows, at most so many.
+# Models this close to the best are recomputed from the rows, and at most this many.
 REFINE_WINDOW = 12.0
 REFINE_MOST = 300
 REFINE_ROUNDS = 5
-# Rows times columns held at once while doing so.
+# Largest number of rows times columns held at once while doing so.
 REFINE_CELLS = 20_000_000
-# Models up to so many wait before those found twice are looked for.
-_FEW = 50_000
+# Deduplicate once the buffer holds this many new models.
+_BUFFER = 50_000
 
 
 @final
@@ -70,7 +65,7 @@ class Merged:
     frequency: FloatArray | None
 
 
-def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "union") -> Merged:
+def merge_chains(results: list[ChainResult], problem: Problem, how: str = "union") -> Merged:
     """Merge chains, in the order of their numbers."""
     merger = Merger(problem, how)
     for result in results:
@@ -80,52 +75,53 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: Merge = "uni
 
 @final
 class Merger:
-    """Takes in one chain after the other; its memory is that of the different models.
+    """Merges chains one after the other; memory grows with the number of distinct models.
 
-    There is room for ``problem.effort.max_merged`` of them. Beyond it the least probable go,
-    and their mass is lost in the books.
+    It keeps at most ``problem.effort.max_merged`` models. Beyond that the least probable are
+    dropped, and their mass is added to the lost mass.
+
+    Parameters
+    ----------
+    how
+        Name of the rule by which chains are weighted.
     """
 
-    def __init__(self, problem: Problem, how: Merge = "union") -> None:
-        if how not in ("union", "mass", "uniform"):
-            msg = f"merge must be 'union', 'mass' or 'uniform'; got merge={how!r}."
-            raise InvalidSettingError(msg)
+    def __init__(self, problem: Problem, how: str = "union") -> None:
         self._problem = problem
-        self._how = how
+        self._rule = find_merge_rule(how)
         self._capacity = problem.effort.max_merged
         self._registry = Registry(problem.table)
         self._parts: list[_Part] = []
-        self._n_settled = 0
+        self._n_deduplicated = 0
         self._peak = -np.inf
-        # When all places are taken, what is below the worst of them need not come in.
+        # Once `max_merged` models are kept, a model below the worst of them is not added.
         self._floor = -np.inf
         self._log_lost: list[float] = []
         self._n_chains = 0
         self._frequency: FloatArray | None = np.zeros(0)
 
     def add(self, result: ChainResult) -> None:
-        """Take in the models of the next chain."""
+        """Add the models of the next chain."""
         log_posterior = _log_posterior(result.models)
         peak = float(np.max(log_posterior))
         self._peak = max(self._peak, peak)
-        # In a plain average a chain that lags behind counts as much as the others.
-        best = peak if self._how == "uniform" else self._peak
+        best = self._peak if self._rule.common_scale else peak
         inside = log_posterior >= max(best - self._problem.effort.window, self._floor)
         self._log_lost += [log_sum_exp(log_posterior[~inside]), result.log_lost]
         kept = result.models.take(np.flatnonzero(inside))
         numbers = _number(kept, result, self._problem, self._registry)
         self._registry.weight_draws.add(result.weight_draws)
-        mass = log_sum_exp(log_posterior) if self._how == "uniform" else 0.0
         finders = np.zeros((len(kept), self._n_chains // 64 + 1), dtype=np.uint64)
         finders[:, -1] = np.uint64(1) << np.uint64(self._n_chains % 64)
         table = _renumber(kept, numbers, self._registry, self._problem.latent.keys)
-        self._parts.append(_Part(table, np.full(len(kept), -mass), finders))
-        self._note_frequency(result, numbers)
+        log_weight = np.full(len(kept), self._rule.log_weight(log_posterior))
+        self._parts.append(_Part(table, log_weight, finders))
+        self._add_frequency(result, numbers)
         self._n_chains += 1
-        if sum(len(part.models) for part in self._parts) > self._n_settled + _FEW:
-            self._settle()
+        if sum(len(part.models) for part in self._parts) > self._n_deduplicated + _BUFFER:
+            self._deduplicate()
 
-    def _note_frequency(self, result: ChainResult, numbers: IntArray) -> None:
+    def _add_frequency(self, result: ChainResult, numbers: IntArray) -> None:
         if result.draws is None or self._frequency is None:
             self._frequency = None
             return
@@ -135,12 +131,12 @@ class Merger:
         np.add.at(totals, numbers[used], result.draws.frequency[used])
         self._frequency = totals
 
-    def _settle(self) -> "_Part":
-        """Look for models that were found twice, and for those that no longer matter."""
+    def _deduplicate(self) -> "_Part":
+        """Unite models that several chains found, and drop those that no longer matter."""
         parts, self._parts = self._parts, []
-        part = _unite(parts, add_weights=self._how != "union")
+        part = _unite(parts, add_weights=self._rule.adds_weights)
         log_posterior = _log_posterior(part.models)
-        if self._how != "uniform":
+        if self._rule.common_scale:
             outside = log_posterior < self._peak - self._problem.effort.window
             part = self._drop(part, log_posterior, outside)
             log_posterior = log_posterior[~outside]
@@ -150,9 +146,9 @@ class Merger:
             outside = np.zeros(weighted.size, dtype=np.bool_)
             outside[last] = True
             part = self._drop(part, log_posterior, outside)
-            if self._how == "union":
+            if not self._rule.adds_weights:
                 self._floor = float(np.min(log_posterior[~outside]))
-        self._parts, self._n_settled = [part], len(part.models)
+        self._parts, self._n_deduplicated = [part], len(part.models)
         return part
 
     def _drop(self, part: "_Part", log_posterior: FloatArray, outside: Mask) -> "_Part":
@@ -162,9 +158,9 @@ class Merger:
         return part.take(np.flatnonzero(~outside))
 
     def merged(self) -> Merged:
-        """One posterior of all chains taken in so far."""
+        """One posterior of all chains added so far."""
         problem, registry = self._problem, self._registry
-        part = self._settle()
+        part = self._deduplicate()
         if problem.has_kinship:
             # Simpler spellings found by another chain may have other factors.
             allowed = problem.kinship(registry).allows(part.models)
@@ -203,7 +199,7 @@ class Merger:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """Models with the log of their summed chain weights, and a bit for each chain that met them."""
+    """Models, the log of their summed chain weights, and a bit for each chain that visited them."""
 
     models: ModelTable
     log_weight: FloatArray
@@ -214,7 +210,7 @@ class _Part:
 
 
 def _unite(parts: "list[_Part]", *, add_weights: bool) -> _Part:
-    """Every model once, in order of the keys, as it was found first; the list is used up."""
+    """Every model once, in order of the keys, as it was found first; empties the list."""
     width = max(part.finders.shape[1] for part in parts)
     finders = np.concatenate(
         [np.pad(part.finders, ((0, 0), (0, width - part.finders.shape[1]))) for part in parts]
@@ -234,7 +230,7 @@ def _unite(parts: "list[_Part]", *, add_weights: bool) -> _Part:
 
 
 def _visited(finders: npt.NDArray[np.uint64], chain: int) -> IntArray:
-    """Rows that a chain has met."""
+    """Rows of the models that a chain visited."""
     word, bit = divmod(chain, 64)
     if word >= finders.shape[1]:
         return np.zeros(0, dtype=np.int64)
@@ -300,9 +296,13 @@ def _refine(
 ) -> tuple[ModelTable, IntArray]:
     """Recompute the evidence of the leading models from the rows, by the accurate route.
 
-    Where others lead then, because the first ones had lost their digits, those are next. By the
-    evidence of a sample models may be far from their places: then as many are recomputed as
-    there is time for, however far behind they seem to be. Also returns the rows of these models.
+    If other models lead afterwards, because the first ones had lost digits, those are recomputed
+    next. The evidence of a subsample may rank models far from where they belong: then the first
+    `REFINE_MOST` are recomputed, however far behind they seem to be.
+
+    Returns
+    -------
+    The models, and the rows of those recomputed.
     """
     refined = np.zeros(len(models), dtype=np.bool_)
     refines = problem.tall is not None or problem.engine.refines
@@ -323,8 +323,8 @@ def _refine(
 def _refine_rows(
     models: ModelTable, leading: IntArray, problem: Problem, registry: Registry
 ) -> tuple[ModelTable, IntArray]:
-    """Recompute these models, or as many of the first as there is room for."""
-    # Columns of all leading models are held at once; with many rows there is room for fewer.
+    """Recompute these models, or as many of the first as fit into memory."""
+    # Columns of all leading models are held at once; with many rows fewer models fit.
     while True:
         wanted = np.unique(np.concatenate([models.features_of(row) for row in leading]))
         cells = 0 if problem.tall is not None else wanted.size * problem.table.n_rows

@@ -161,7 +161,7 @@ def test_features_that_no_model_uses_are_forgotten(problem):
 
 
 def test_an_unknown_merge_is_refused(problem):
-    with pytest.raises(InvalidSettingError, match="merge must be 'union', 'mass' or 'uniform'"):
+    with pytest.raises(InvalidSettingError, match="merge must be one of 'union', 'mass'"):
         merge_chains([chain(FIRST)], problem, "best")
 
 
