@@ -25,10 +25,10 @@ from dbrm.evolution import (
     proceed,
     reversible,
 )
+from dbrm.evolution.algorithms.gmjmcmc import Evolution
+from dbrm.evolution.algorithms.rgmjmcmc import _FeatureSpace
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.reservoir import fill_reservoir
-from dbrm.evolution.rgmjmcmc import _FeatureSpace
 from dbrm.features import resolve_transforms
 from dbrm.priors import Complexity
 from dbrm.search import Mjmcmc, OptimiserMix

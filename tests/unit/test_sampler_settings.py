@@ -79,7 +79,7 @@ def test_no_population_loses_what_is_to_be_kept(data, monkeypatch):
         populations.append({str(f) for f in population.features(registry)})
         return population
 
-    monkeypatch.setattr("dbrm.evolution.gmjmcmc.next_population", spy)
+    monkeypatch.setattr("dbrm.evolution.algorithms.gmjmcmc.next_population", spy)
     options = QUICK | {"n_populations": 30, "population_size": 4}
     dbrm.fit(*data, keep=["x4", "x3"], **options)
     assert len(populations) == 29

@@ -21,7 +21,7 @@ import numpy as np
 from dbrm.chains.checkpoint import Checkpoint
 from dbrm.chains.interrupts import StopSign, catch_interrupts
 from dbrm.chains.log import log_event
-from dbrm.chains.task import ALGORITHMS, ChainTask, Outcome, Slice, begin, run_slice
+from dbrm.chains.task import ChainTask, Outcome, Slice, begin, chain_class, run_slice
 from dbrm.chains.workers import AbstractWorkers, Here, choose_workers
 from dbrm.errors import ChainError, InvalidSettingError
 from dbrm.evolution import ChainResult, Glimpse, Problem, Snapshot
@@ -125,10 +125,8 @@ class _Driver:
         """How far chains go before they are compared; the last time to their end."""
         if self.agree is None:
             return [sys.maxsize]
-        effort = self.problem.effort
-        algorithm = self.chains[0].task.algorithm
-        total = 0 if algorithm == "mjmcmc" else effort.n_populations
-        total += 0 if algorithm == "gmjmcmc" else effort.n_final
+        algorithm = chain_class(self.chains[0].task.algorithm)
+        total = algorithm.total(self.problem.effort)
         looks = {math.ceil(total * k / _LOOKS) for k in range(1, _LOOKS)}
         return [*sorted(looks - {total}), sys.maxsize]
 
@@ -137,7 +135,7 @@ class _Driver:
         if self.checkpoint is None:
             return
         for chain in self.chains:
-            layout = ALGORITHMS[chain.task.algorithm].layout
+            layout = chain_class(chain.task.algorithm).layout
             snapshot = self.checkpoint.load_chain(chain.task.index, self.problem, layout)
             if snapshot is None:
                 continue

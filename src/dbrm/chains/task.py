@@ -16,34 +16,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dbrm.errors import DBRMError
+from dbrm.errors import DBRMError, InvalidSettingError
 from dbrm.evolution import (
     AbstractRun,
     ChainResult,
     Glimpse,
-    Gmjmcmc,
-    MjmcmcRun,
-    PoolGibbs,
     Problem,
     Report,
-    Rgmjmcmc,
     Snapshot,
+    find_algorithm,
     proceed,
 )
 
-__all__ = ["ChainTask", "Outcome", "Slice", "begin", "run_slice"]
-
-ALGORITHMS: dict[str, Any] = {
-    "gmjmcmc": Gmjmcmc,
-    "rgmjmcmc": Rgmjmcmc,
-    "pool-gibbs": PoolGibbs,
-    "mjmcmc": MjmcmcRun,
-}
+__all__ = ["ChainTask", "Outcome", "Slice", "begin", "chain_class", "run_slice"]
 
 
 @final
@@ -107,10 +97,19 @@ class Outcome:
     failure: str = ""
 
 
+def chain_class(algorithm: str) -> type[AbstractRun]:
+    """The class of an algorithm's chains."""
+    found = find_algorithm(algorithm)
+    if not issubclass(found, AbstractRun):
+        msg = f"algorithm={algorithm!r} has no chains."
+        raise InvalidSettingError(msg)
+    return found
+
+
 def begin(task: ChainTask, problem: Problem, snapshot: Snapshot | None) -> AbstractRun:
     """A chain at its beginning, or where it was frozen."""
     rng = np.random.Generator(np.random.PCG64(task.seed))
-    run: AbstractRun = ALGORITHMS[task.algorithm](rng, problem)
+    run = chain_class(task.algorithm)(rng, problem)
     if snapshot is not None:
         run.thaw(snapshot)
     return run

@@ -15,11 +15,11 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import Screen
+from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reranking import rank_again
-from dbrm.evolution.run import Pause, never
 from dbrm.evolution.sweep_pool import SweepPool
 from dbrm.features import Feature, covariate, fit_knots, multiply, shortened
 

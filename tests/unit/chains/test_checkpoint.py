@@ -20,7 +20,7 @@ from dbrm.errors import (
     InvalidFileError,
     InvalidSettingError,
 )
-from dbrm.evolution import Gmjmcmc
+from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 
 
 @pytest.fixture(autouse=True)

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.chains import task as module
 from dbrm.errors import ChainError, DBRMWarning, InvalidSettingError
-from dbrm.evolution import Gmjmcmc
+from dbrm.evolution import ALGORITHMS, AbstractRun
+from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 
 
-class Flaky(Gmjmcmc.__base__):
+class Flaky(AbstractRun):
     """GMJMCMC whose third population fails, as often as it is told to."""
 
     failures: dict[int, int] = {}  # noqa: RUF012
     layout = staticmethod(Gmjmcmc.layout)
+    total = staticmethod(Gmjmcmc.total)
 
     def __init__(self, rng, problem):
         self._run = Gmjmcmc(rng, problem)
@@ -54,7 +55,7 @@ class Flaky(Gmjmcmc.__base__):
 
 @pytest.fixture
 def flaky(monkeypatch):
-    monkeypatch.setitem(module.ALGORITHMS, "gmjmcmc", Flaky)
+    monkeypatch.setitem(ALGORITHMS, "gmjmcmc", Flaky)
     monkeypatch.setattr(Flaky, "failures", {})
     return Flaky.failures
 

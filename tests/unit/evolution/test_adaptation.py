@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbrm.evolution import Gmjmcmc, Operators, proceed
+from dbrm.evolution import Operators, proceed
 from dbrm.evolution.adaptation import OperatorMemory
+from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 
 
 def teach(memory, kind, useful, made):

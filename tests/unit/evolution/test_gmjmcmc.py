@@ -1,12 +1,12 @@
-"""Tests of `dbrm.evolution.gmjmcmc`: when an evolution ends."""
+"""Tests of `dbrm.evolution.algorithms.gmjmcmc`: when an evolution ends."""
 
 from dataclasses import replace
 
 import pytest
 
 from dbrm.evolution import proceed
+from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.problem import Stop
 from dbrm.features import parse_feature
 from dbrm.search import Mjmcmc

@@ -1,4 +1,4 @@
-"""Tests of `dbrm.evolution.pool_gibbs`; its law is tested in `tests/statistical`."""
+"""Tests of `dbrm.evolution.algorithms.pool_gibbs`; its law is tested in `tests/statistical`."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,10 +7,10 @@ from math import comb, log
 import numpy as np
 import pytest
 
-from dbrm.evolution import PoolGibbs, proceed
+from dbrm.evolution import proceed
+from dbrm.evolution.algorithms.gmjmcmc import Evolution
+from dbrm.evolution.algorithms.pool_gibbs import PoolGibbs, _Sampler, draw_window, log_window_count
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import Evolution
-from dbrm.evolution.pool_gibbs import _Sampler, draw_window, log_window_count
 from dbrm.evolution.problem import Stop
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.features import covariate, multiply

@@ -7,12 +7,12 @@ import dbrm
 from dbrm.evolution import (
     Effort,
     Filtration,
-    Gmjmcmc,
     Operators,
     Registry,
     proceed,
     run_enumeration,
 )
+from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.population import Rejections, all_covariates, first_population, next_population
 from dbrm.evolution.registry import same_up_to_affine

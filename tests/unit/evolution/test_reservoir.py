@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dbrm.evolution import proceed
+from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import covariate, evaluate, multiply
 

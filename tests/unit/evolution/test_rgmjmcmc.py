@@ -1,16 +1,16 @@
-"""Tests of `dbrm.evolution.rgmjmcmc`; the law of its chains is tested in `tests/statistical`."""
+"""Tests of `dbrm.evolution.algorithms.rgmjmcmc`; its chains are tested in `tests/statistical`."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dbrm.evolution import Rgmjmcmc, proceed
+from dbrm.evolution import proceed
+from dbrm.evolution.algorithms.gmjmcmc import Evolution
+from dbrm.evolution.algorithms.rgmjmcmc import Rgmjmcmc, _draw_start, _FeatureSpace
 from dbrm.evolution.chain import Chain
-from dbrm.evolution.gmjmcmc import Evolution
 from dbrm.evolution.problem import Stop
 from dbrm.evolution.reservoir import fill_reservoir
-from dbrm.evolution.rgmjmcmc import _draw_start, _FeatureSpace
 from dbrm.features import parse_feature
 
 

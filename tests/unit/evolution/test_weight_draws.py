@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.evolution import Effort, Rgmjmcmc, proceed
+from dbrm.evolution import Effort, proceed
+from dbrm.evolution.algorithms.rgmjmcmc import Rgmjmcmc
 from dbrm.evolution.projection import Bayes
 from dbrm.evolution.weight_draws import WeightDraws
 from dbrm.features import multiply, parse_feature

@@ -14,7 +14,8 @@ import dbrm
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import Jeffreys, Observations, build_engine
-from dbrm.evolution import Gmjmcmc, Operators, proceed
+from dbrm.evolution import Operators, proceed
+from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 from dbrm.evolution.projection import (
     AllLayers,
     Bayes,

@@ -1,21 +1,20 @@
-"""The given covariates only, no engineering: MJMCMC (paper, Algorithm 1), and enumeration."""
+"""MJMCMC over the subsets of the given covariates (paper, Algorithm 1); no engineering."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import final
 
 import numpy as np
 
+from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractRun
 from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
 from dbrm.evolution.layout import walk_layout
 from dbrm.evolution.population import all_covariates
-from dbrm.evolution.problem import Problem
-from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.problem import Effort, Problem
 from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
-from dbrm.search import Walker, enumerate_population
+from dbrm.search import Walker
 
-__all__ = ["MjmcmcRun", "run_enumeration"]
+__all__ = ["MjmcmcRun"]
 
 # The walk is made in pieces of about so many seconds, the first of so many steps.
 _PIECE_SECONDS = 0.1
@@ -23,13 +22,20 @@ _FIRST_PIECE = 200
 
 
 @final
+@ALGORITHMS.register("mjmcmc")
 class MjmcmcRun(AbstractRun):
     """One walk through the subsets of the covariates.
 
     Budgets are looked at between pieces of it. The pieces change nothing but that.
     """
 
+    engineers = False
+    unit = "steps"
     layout = staticmethod(walk_layout)
+
+    @staticmethod
+    def total(effort: Effort) -> int:
+        return effort.n_final
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
@@ -96,23 +102,3 @@ class MjmcmcRun(AbstractRun):
         frequency = np.zeros(len(books.registry))
         frequency[population.numbers] = walk.frequency[: population.size]
         return books.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))
-
-
-def run_enumeration(
-    problem: Problem, report: Callable[[int, int], None] | None = None
-) -> ChainResult:
-    """All subsets of the covariates, no engineering: the exact posterior.
-
-    `report` is told how many of how many models are done, where that takes time.
-    """
-    chain = Chain(problem)
-    population = all_covariates(problem, chain.registry)
-    found = enumerate_population(
-        problem.prepare(population.features(chain.registry), population.columns),
-        population.prior_terms(problem, chain.registry),
-        window=problem.effort.window,
-        max_kept=problem.effort.max_models,
-        report=report,
-    )
-    chain.record(found, population)
-    return chain.result()

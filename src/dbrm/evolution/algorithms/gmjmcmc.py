@@ -14,11 +14,11 @@ import numpy as np
 from dbrm._typing import FloatArray, Mask
 from dbrm.data.schema import refuse_unless
 from dbrm.evolution.adaptation import OperatorMemory
+from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractRun
 from dbrm.evolution.chain import Chain, ChainResult, Glimpse
 from dbrm.evolution.layout import evolution_layout
 from dbrm.evolution.population import Population, first_population, next_population
-from dbrm.evolution.problem import Problem
-from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.problem import Effort, Problem
 from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
 
 __all__ = ["Evolution", "Gmjmcmc"]
@@ -123,10 +123,15 @@ class Evolution:
 
 
 @final
+@ALGORITHMS.register("gmjmcmc")
 class Gmjmcmc(AbstractRun):
     """One chain of populations."""
 
     layout = staticmethod(evolution_layout)
+
+    @staticmethod
+    def total(effort: Effort) -> int:
+        return effort.n_populations
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
@@ -145,8 +150,7 @@ class Gmjmcmc(AbstractRun):
         self._evolution.advance(most)
 
     def glimpse(self) -> Glimpse:
-        n_populations = self._chain.problem.effort.n_populations
-        return self._chain.glimpse(self._evolution.n_done, n_populations)
+        return self._chain.glimpse(self.n_done, self.total(self._chain.problem.effort))
 
     def freeze(self) -> Snapshot:
         return Snapshot.join(

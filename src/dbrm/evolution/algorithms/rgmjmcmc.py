@@ -16,6 +16,8 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data.schema import refuse_unless
 from dbrm.evidence import log_evidence_with
+from dbrm.evolution.algorithms.base import ALGORITHMS
+from dbrm.evolution.algorithms.sampling import AbstractSampling
 from dbrm.evolution.chain import Chain
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.layout import rgmjmcmc_layout
@@ -24,7 +26,6 @@ from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.evolution.reversible import Model, reversible_step
-from dbrm.evolution.sampling import AbstractSampling
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature, Transform, evaluate
 from dbrm.search import PriorTerms, effects_of, log_sum_exp
@@ -38,6 +39,7 @@ _TRIES_PER_PLACE = 20
 
 
 @final
+@ALGORITHMS.register("rgmjmcmc")
 class Rgmjmcmc(AbstractSampling):
     """One reversible chain."""
 

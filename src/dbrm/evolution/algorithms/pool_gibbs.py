@@ -23,12 +23,13 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray
+from dbrm.evolution.algorithms.base import ALGORITHMS
+from dbrm.evolution.algorithms.sampling import AbstractSampling
 from dbrm.evolution.chain import Chain
 from dbrm.evolution.layout import pool_gibbs_layout
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
-from dbrm.evolution.sampling import AbstractSampling
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature
 from dbrm.search import effects_of, enumerate_population
@@ -59,6 +60,7 @@ def log_window_count(n_pool: int, size: int) -> FloatArray:
 
 
 @final
+@ALGORITHMS.register("pool-gibbs")
 class PoolGibbs(AbstractSampling):
     """One chain: a GMJMCMC phase fills the pool, then models of it are drawn exactly."""
 

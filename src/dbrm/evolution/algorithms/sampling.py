@@ -10,10 +10,10 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 from dbrm.data.schema import refuse_unless
+from dbrm.evolution.algorithms.base import AbstractRun
+from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
-from dbrm.evolution.gmjmcmc import Evolution
-from dbrm.evolution.problem import Problem
-from dbrm.evolution.run import AbstractRun
+from dbrm.evolution.problem import Effort, Problem
 from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
 
 __all__ = ["AbstractSampling"]
@@ -21,6 +21,15 @@ __all__ = ["AbstractSampling"]
 
 class AbstractSampling(AbstractRun):
     """One chain that draws models after an evolution."""
+
+    default_draws = 1_000
+    takes_groups = False
+    needs_all_rows = True
+    unit = "steps"
+
+    @staticmethod
+    def total(effort: Effort) -> int:
+        return effort.n_populations + effort.n_final
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
@@ -63,8 +72,7 @@ class AbstractSampling(AbstractRun):
         self._draws.append((log_posterior, float(size)))
 
     def glimpse(self) -> Glimpse:
-        effort = self._chain.problem.effort
-        return self._chain.glimpse(self.n_done, effort.n_populations + effort.n_final)
+        return self._chain.glimpse(self.n_done, self.total(self._chain.problem.effort))
 
     def freeze(self) -> Snapshot:
         draws = np.array(self._draws, dtype=np.float64).reshape(-1, 2)
