@@ -1,11 +1,14 @@
-"""The errors users meet; every one is also a standard Python error.
+"""The errors users meet, and the wording they share; every one is also a standard Python error.
 
 A message names the argument or column, says what was expected and what was
 got, and what to try. Numerical trouble inside loops is a `dbrm.status.Status`,
 never an exception.
 """
 
-from typing import Any
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, NoReturn
 
 __all__ = [
     "ChainError",
@@ -21,7 +24,13 @@ __all__ = [
     "NotFittedYetError",
     "Terminated",
     "UnknownNameError",
+    "quote",
+    "raise_unknown",
+    "suggest",
 ]
+
+# Known names listed in one message.
+_LISTED = 40
 
 
 class DBRMError(Exception):
@@ -92,3 +101,47 @@ class Terminated(SystemExit):
 
 class DBRMWarning(UserWarning):
     """Something the user should know that did not stop the work."""
+
+
+def quote(names: Collection[object], limit: int = 10) -> str:
+    """List names in quotes; beyond `limit`, say how many more there are."""
+    shown = ", ".join(repr(name) for name in islice(names, limit))
+    hidden = len(names) - limit
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
+
+
+def suggest(unknown: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'a' or 'b'?)``, or nothing if no known name is close."""
+    close = _close(unknown, list(known))
+    return f" (did you mean {close}?)" if close else ""
+
+
+def raise_unknown(kind: str, name: object, known: Iterable[str], *, hint: str = "") -> NoReturn:
+    """Raise the error for an unknown name, with close matches and the known names.
+
+    Parameters
+    ----------
+    kind
+        What the name should have been: ``"transform"``, ``"column"``.
+    name
+        The name as given.
+    known
+        The names that would have been accepted.
+    hint
+        One more sentence, put last.
+    """
+    names = list(dict.fromkeys(known))
+    shown = repr(name) if len(repr(name)) <= 80 else repr(name)[:77] + "..."
+    message = f"Unknown {kind} {shown}."
+    close = _close(str(name)[:200], names)
+    if close:
+        message += f" Did you mean {close}?"
+    if names:
+        listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+        message += f" Known {kind}s: {listed}."
+    message = f"{message} {hint}".rstrip()
+    raise UnknownNameError(message)
+
+
+def _close(unknown: str, known: list[str]) -> str:
+    return " or ".join(map(repr, get_close_matches(unknown, known, n=3)))

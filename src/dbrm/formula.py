@@ -21,8 +21,7 @@ from dbrm._typing import Column, TableLike
 from dbrm.data import Recipe, Table, check_vector, learn_recipe
 from dbrm.data.columns import RawColumn, read_column, spell_level
 from dbrm.data.intake import RawTable, read_table
-from dbrm.data.wording import quote, suggest
-from dbrm.errors import FormulaError, InvalidDataError, UnknownNameError
+from dbrm.errors import FormulaError, InvalidDataError, UnknownNameError, quote, suggest
 
 __all__ = ["FormulaRecipe", "Reading", "read_formula"]
 

@@ -4,7 +4,7 @@ This is where the types of pandas, polars, pyarrow and NumPy end. A raw column m
 still hold missing and infinite values; what to do about them is decided later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from typing import Any, Literal, NoReturn, final
@@ -14,12 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import Mask
-from dbrm.data.wording import quote
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, quote
 
-__all__ = ["Kind", "NotNumericError", "RawColumn", "read_column", "spell_level"]
+__all__ = [
+    "Kind",
+    "NotNumericError",
+    "RawColumn",
+    "name_rows",
+    "read_column",
+    "refuse_infinite",
+    "refuse_missing",
+    "spell_level",
+]
 
 Kind = Literal["numeric", "boolean", "categorical"]
+
+# Columns named in one message; the rest are only counted.
+_SHOWN = 5
 
 
 class NotNumericError(InvalidDataError, TypeError):
@@ -73,6 +84,32 @@ def spell_level(level: object) -> str:
     if isinstance(level, float | np.floating) and float(level).is_integer():
         return str(int(level))
     return str(level)
+
+
+def refuse_missing(columns: Iterable[RawColumn], *, owner: str = "X", advice: str) -> None:
+    """Raise if any value is missing."""
+    found = _find(columns, lambda column: column.missing, owner)
+    if found:
+        msg = f"{owner} contains NaN or missing values: {found} (rows count from 0). {advice}"
+        raise InvalidDataError(msg)
+
+
+def refuse_infinite(columns: Iterable[RawColumn], *, owner: str = "X") -> None:
+    """Raise if any value is infinite, or too large for a double."""
+    found = _find(columns, _infinite, owner)
+    if found:
+        msg = (
+            f"{owner} contains inf, or values too large for float64: {found} (rows count from 0). "
+            "Remove these rows or repair the values."
+        )
+        raise InvalidDataError(msg)
+
+
+def name_rows(selected: Mask, limit: int = 5) -> str:
+    """Name the first selected rows, counted from 0: ``rows 0, 4, 7, ...``."""
+    rows = np.flatnonzero(selected)
+    shown = ", ".join(str(row) for row in rows[:limit])
+    return f"{'row' if rows.size == 1 else 'rows'} {shown}{', ...' if rows.size > limit else ''}"
 
 
 def _read_series(name: str, series: nw.Series[Any]) -> RawColumn:
@@ -182,3 +219,24 @@ def _refuse_time(name: str, dtype: str) -> NoReturn:
         "Turn it into numbers first, for example days since a date or the month."
     )
     raise InvalidDataError(msg)
+
+
+def _find(columns: Iterable[RawColumn], test: Callable[[RawColumn], Mask], owner: str) -> str:
+    found = []
+    for column in columns:
+        # Whole numbers and booleans can be neither; nor need they be scanned.
+        if column.kind == "categorical" or column.values.dtype.kind == "f":
+            selected = test(column)
+            if selected.any():
+                who = f"column {column.name!r} has " if column.name != owner else ""
+                found.append(f"{who}{np.count_nonzero(selected)}, at {name_rows(selected)}")
+    hidden = len(found) - _SHOWN
+    return "; ".join(found[:_SHOWN]) + (f"; and {hidden} more columns" if hidden > 0 else "")
+
+
+def _infinite(column: RawColumn) -> Mask:
+    if column.kind == "categorical":
+        return np.zeros(column.values.shape, dtype=np.bool_)
+    # Wider floats than float64 may become infinite only on conversion.
+    with np.errstate(over="ignore"):
+        return np.isinf(column.values.astype(np.float64, copy=False))

@@ -12,8 +12,7 @@ from typing import Any, TextIO
 import narwhals.stable.v2 as nw
 
 from dbrm.data.intake import read_table
-from dbrm.data.wording import quote
-from dbrm.errors import InvalidFileError
+from dbrm.errors import InvalidFileError, quote
 
 __all__ = ["read_columns"]
 

@@ -19,8 +19,7 @@ from narwhals.exceptions import DuplicateError
 
 from dbrm._typing import TableLike
 from dbrm.data.columns import read_column
-from dbrm.data.wording import quote
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["RawTable", "read_numbers", "read_table", "refuse_sparse", "to_array"]
 

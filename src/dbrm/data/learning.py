@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from dbrm._typing import Matrix, TableLike
-from dbrm.data.columns import read_column
-from dbrm.data.finite import refuse_infinite, refuse_missing
+from dbrm.data.columns import read_column, refuse_infinite, refuse_missing
 from dbrm.data.intake import read_table
 from dbrm.data.places import read_places
 from dbrm.data.recipe import Recipe, assemble, finish
@@ -17,8 +16,7 @@ from dbrm.data.redundancy import find_redundant
 from dbrm.data.rules import ColumnRule, Missing, learn_rule
 from dbrm.data.scaling import Scale, learn_scaling
 from dbrm.data.table import Table
-from dbrm.data.wording import quote
-from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
+from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, quote
 
 __all__ = ["learn_recipe", "unique_outputs", "warn_dropped", "why_dropped"]
 

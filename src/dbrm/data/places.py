@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from dbrm.data.columns import read_column
 from dbrm.data.intake import RawTable
-from dbrm.data.wording import quote, suggest
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, quote, suggest
 
 __all__ = ["Places", "read_places"]
 

@@ -14,16 +14,14 @@ from typing import Any, final, get_args
 import numpy as np
 
 from dbrm._typing import Matrix, TableLike
-from dbrm.data.columns import Kind, RawColumn, read_column
-from dbrm.data.finite import refuse_infinite, refuse_missing
+from dbrm.data.columns import Kind, RawColumn, read_column, refuse_infinite, refuse_missing
 from dbrm.data.intake import RawTable, read_table
 from dbrm.data.places import Places, read_places
 from dbrm.data.rules import ColumnRule, Missing
 from dbrm.data.scaling import Scale, standardise
 from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
 from dbrm.data.table import Table
-from dbrm.data.wording import quote, suggest
-from dbrm.errors import DBRMWarning, InvalidDataError, InvalidFileError
+from dbrm.errors import DBRMWarning, InvalidDataError, InvalidFileError, quote, suggest
 
 __all__ = ["RECIPE", "Recipe", "assemble", "finish"]
 

@@ -13,11 +13,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from dbrm._typing import Column
-from dbrm.data.columns import read_column
-from dbrm.data.finite import refuse_infinite, refuse_missing
+from dbrm.data.columns import name_rows, read_column, refuse_infinite, refuse_missing
 from dbrm.data.intake import refuse_sparse, to_array
-from dbrm.data.wording import name_rows, quote
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["check_response", "check_vector", "check_weights", "refuse_other_order"]
 

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm.data.columns import Kind, RawColumn, spell_level
-from dbrm.data.wording import quote
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["ColumnRule", "Missing", "learn_rule"]
 

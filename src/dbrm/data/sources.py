@@ -11,8 +11,7 @@ from typing import Any
 from dbrm.data.arrow_batches import ARROW_SUFFIXES, ArrowBatches, open_dataset
 from dbrm.data.batches import AbstractBatches
 from dbrm.data.dask_batches import DaskArrayBatches, DaskFrameBatches
-from dbrm.data.wording import quote, suggest
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, quote, suggest
 
 __all__ = ["is_source", "open_batches"]
 

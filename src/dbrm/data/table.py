@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import Column, Matrix
-from dbrm.data.wording import quote, suggest
-from dbrm.errors import InvalidDataError, UnknownNameError
+from dbrm.errors import InvalidDataError, UnknownNameError, quote, suggest
 
 __all__ = ["Table", "fingerprint", "is_binary"]
 

@@ -9,8 +9,7 @@ from dbrm._typing import Column, IntArray
 from dbrm.data import Block
 from dbrm.evidence import AbstractColumns
 from dbrm.features import ColumnCache, Feature
-from dbrm.features.evaluation import collect
-from dbrm.features.tables import Reader
+from dbrm.features.evaluation import Reader, collect
 
 __all__ = ["FeatureColumns"]
 

@@ -14,12 +14,13 @@ from dbrm.features.evaluation import (
     evaluate,
     training_ranges,
 )
-from dbrm.features.families import hinge, hinge_down, power, step, step_down
 from dbrm.features.interval import REALS, Interval
 from dbrm.features.knots import fit_knots, moments, standardize
 from dbrm.features.library import TRANSFORMS
-from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
-from dbrm.features.parsing import parse_feature
+from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.parametric import hinge, hinge_down, power, step, step_down
+from dbrm.features.parsing import parse_feature, write_features
+from dbrm.features.projection import Projection, Standardized
 from dbrm.features.rendering import NUMPY, PYTHON, SQL, Dialect, apply_expression, render
 from dbrm.features.sets import (
     TRANSFORM_SETS,
@@ -30,7 +31,6 @@ from dbrm.features.sets import (
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold, shape_of, walk
 from dbrm.features.two_valued import TwoValued
-from dbrm.features.writing import write_features
 
 __all__ = [
     "NUMPY",

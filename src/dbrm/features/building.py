@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from dbrm.errors import InvalidSettingError
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
+from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.projection import Projection, Standardized
 from dbrm.features.transforms import Transform
 
 __all__ = ["covariate", "modify", "multiply", "project", "shortened"]

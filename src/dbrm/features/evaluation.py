@@ -12,22 +12,24 @@ the first that applies. The final values decide: an overflow on the way to a
 finite value, ``gauss(exp(exp(x)))``, is no failure. Nothing here warns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isnan, sqrt
+from typing import Any, final
 
 import numpy as np
 
 from dbrm._typing import Column, Matrix, StatusArray, TableLike
-from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.errors import InvalidDataError, InvalidSettingError, raise_unknown
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Projection
-from dbrm.features.tables import Reader
+from dbrm.features.nodes import Covariate, Modification
+from dbrm.features.projection import Projection
 from dbrm.features.traversal import walk
 from dbrm.status import Status
 
 __all__ = [
     "ColumnCache",
     "Ranges",
+    "Reader",
     "collect",
     "column_status",
     "evaluate",
@@ -134,6 +136,64 @@ def training_ranges(features: Iterable[Feature], table: TableLike) -> Ranges:
     return ranges
 
 
+@final
+class Reader:
+    """Reads columns of one table as float arrays.
+
+    Parameters
+    ----------
+    table
+        A mapping of names to columns, an object with ``column(name)``, or anything with
+        ``table[name]``, such as a data frame. No data frame library is imported.
+    """
+
+    __slots__ = ("_get", "_size", "_table")
+
+    def __init__(self, table: TableLike) -> None:
+        self._table = table
+        self._size: int | None = None
+        # Looked up on the class: a data frame offers its columns as attributes, too.
+        has_method = callable(getattr(type(table), "column", None))
+        self._get = table.column if has_method else _item_getter(table)
+
+    def column(self, name: str) -> Column:
+        """Return a column as a new one-dimensional view; the table is never changed."""
+        try:
+            raw = self._get(name)
+        except Exception as error:
+            names = _names(self._table)
+            missing = isinstance(error, LookupError) if names is None else name not in names
+            if not missing:
+                raise
+            raise_unknown("column", name, names or ())
+        try:
+            values = np.asarray(raw, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            msg = f"The column {name!r} is not numeric: {error}."
+            raise InvalidDataError(msg) from error
+        if values.ndim != 1:
+            msg = (
+                f"The column {name!r} must be one-dimensional; got shape {values.shape}. "
+                "Is the name used twice?"
+            )
+            raise InvalidDataError(msg)
+        if self._size is None:
+            self._size = values.size
+        if values.size != self._size:
+            msg = (
+                "All columns of a table must have the same number of rows; "
+                f"{name!r} has {values.size}, another one {self._size}."
+            )
+            raise InvalidDataError(msg)
+        return np.ascontiguousarray(values).view()
+
+    def n_rows(self) -> int:
+        """Return the number of rows, for a result without columns."""
+        if isinstance(self._table, Mapping):
+            return next((len(column) for column in self._table.values()), 0)
+        return len(self._table)
+
+
 def collect(
     feature: Feature, reader: Reader, columns: ColumnCache, held: Ranges | None = None
 ) -> Column:
@@ -188,3 +248,26 @@ def _status(column: Column) -> int:
     if largest == 0.0 or float(np.std(column / largest)) <= _FLAT:
         return Status.CONSTANT
     return Status.OK
+
+
+def _item_getter(table: TableLike) -> Any:
+    try:
+        return table.__getitem__
+    except AttributeError:
+        msg = (
+            "A table must be a mapping of names to columns, a data frame, or an object with "
+            f"column(name); got {type(table).__name__}."
+        )
+        raise InvalidDataError(msg) from None
+
+
+def _names(table: TableLike) -> list[str] | None:
+    """Return the names of a table's columns where it tells them."""
+    if isinstance(table, Mapping):
+        return [str(name) for name in table]
+    for attribute in ("column_names", "columns", "names"):
+        found = getattr(table, attribute, None)
+        if isinstance(found, Iterable):
+            return [str(name) for name in found]
+    fields = getattr(getattr(table, "dtype", None), "names", None)
+    return None if fields is None else list(fields)

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbrm.features._sympy import sympy as sp
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
+from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.projection import Projection, Standardized
 from dbrm.features.transforms import Transform
+from dbrm.features.transforms import sympy as sp
 from dbrm.features.traversal import fold
 
 __all__ = ["to_latex", "to_sympy"]

@@ -10,9 +10,9 @@ import numpy as np
 
 from dbrm._typing import Column, Matrix, TableLike
 from dbrm.features.base import Feature
-from dbrm.features.evaluation import ColumnCache, collect
-from dbrm.features.nodes import Modification, Projection, Standardized
-from dbrm.features.tables import Reader
+from dbrm.features.evaluation import ColumnCache, Reader, collect
+from dbrm.features.nodes import Modification
+from dbrm.features.projection import Projection, Standardized
 from dbrm.features.traversal import fold
 
 __all__ = ["fit_knots", "moments", "standardize"]

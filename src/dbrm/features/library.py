@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import erf, expit, ndtr
 
 from dbrm._typing import FloatArray
-from dbrm.features._sympy import sympy as sp
 from dbrm.features.transforms import Transform
+from dbrm.features.transforms import sympy as sp
 
 __all__ = ["TRANSFORMS", "abs_power", "abs_power_derivative"]
 
@@ -256,5 +256,5 @@ _ROWS = (
     ),
 )
 
-# Name -> built-in transform; `dbrm.features.families` adds the parametrised ones.
+# Name -> built-in transform; `dbrm.features.parametric` adds the parametrised ones.
 TRANSFORMS: Mapping[str, Transform] = MappingProxyType({row.name: row for row in _ROWS})

@@ -21,22 +21,22 @@ The grammar, in which white space is free::
   ``square(1.0*x + 1.0*y)``.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from math import isfinite, nan
-from typing import NoReturn, final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, nan, prod
+from typing import NoReturn, Self, final
 
-from dbrm.errors import InvalidSettingError
-from dbrm.features.affine import Affine
+from dbrm.errors import DBRMError, InvalidSettingError, raise_unknown
 from dbrm.features.base import Feature
 from dbrm.features.building import modify, multiply, project
-from dbrm.features.families import FAMILIES, power
-from dbrm.features.naming import raise_unknown, unquote
-from dbrm.features.nodes import Covariate, Standardized
+from dbrm.features.nodes import Covariate
+from dbrm.features.parametric import FAMILIES, power
+from dbrm.features.projection import Standardized, rounded_sum
 from dbrm.features.sets import find_builtin, resolve_transforms, transform_names
-from dbrm.features.tokens import MAX_LENGTH, Token, complain, tokenize
+from dbrm.features.tokens import MAX_LENGTH, Token, complain, tokenize, unquote
 from dbrm.features.transforms import Transform
 
-__all__ = ["parse_feature"]
+__all__ = ["parse_feature", "write_features"]
 
 # Well below Python's own limit, at two calls per level.
 _MAX_NESTING = 200
@@ -92,6 +92,97 @@ def parse_feature(
     return feature
 
 
+def write_features(
+    features: Iterable[Feature], names: Sequence[str], transforms: Sequence[Transform]
+) -> list[str]:
+    """Text of each feature with all digits, after a look whether it can be read back."""
+    texts = []
+    for feature in features:
+        text = str(feature)
+        try:
+            again = parse_feature(text, names, transforms=transforms)
+        except DBRMError as error:
+            msg = f"The feature {text} cannot be saved, because it cannot be read: {error}"
+            raise InvalidSettingError(msg) from error
+        if again.key != feature.key:
+            msg = f"The feature {text} cannot be saved: it reads back as {again}."
+            raise InvalidSettingError(msg)
+        texts.append(text)
+    return texts
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A number plus weighted features, as written: a value on the way from text to a feature.
+
+    Parameters
+    ----------
+    bias
+        The sum of the plain numbers; None if none was written.
+    terms
+        Weights and features. A weight of None was not written: ``tanh(x)`` is not
+        ``tanh(1.0*x)``.
+    """
+
+    bias: float | None
+    terms: tuple[tuple[float | None, Feature], ...]
+
+    @classmethod
+    def number(cls, value: float) -> Self:
+        """Return a plain number."""
+        return cls(value, ())
+
+    @classmethod
+    def feature(cls, feature: Feature) -> Self:
+        """Return a feature without a weight."""
+        return cls(None, ((None, feature),))
+
+    @classmethod
+    def total(cls, parts: Sequence[Self]) -> Self:
+        """Return the sum of several."""
+        if len(parts) == 1:
+            return parts[0]
+        numbers = [part.bias for part in parts if part.bias is not None]
+        terms = tuple([term for part in parts for term in part.terms])
+        return cls(rounded_sum(numbers) if numbers else None, terms)
+
+    @classmethod
+    def product(cls, parts: Sequence[Self]) -> Self | None:
+        """Return the product of several, or None if it is not a weighted sum of features."""
+        if len(parts) == 1:
+            return parts[0]
+        number = prod([part.bias for part in parts if part.is_number and part.bias is not None])
+        others = [part for part in parts if not part.is_number]
+        scaled = len(others) < len(parts)
+        if len(others) == 1:
+            return others[0].scaled(number)
+        if not others:
+            return cls.number(number)
+        if any(part.bias is not None or len(part.terms) > 1 for part in others):
+            return None
+        weights = [weight for part in others for weight, _ in part.terms if weight is not None]
+        feature = multiply(*[feature for part in others for _, feature in part.terms])
+        return cls(None, ((number * prod(weights) if scaled or weights else None, feature),))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether this is a plain number."""
+        return not self.terms
+
+    def as_feature(self) -> Feature | None:
+        """Return the one feature this is, or None if there is a sum or a weight."""
+        if self.bias is None and len(self.terms) == 1 and self.terms[0][0] is None:
+            return self.terms[0][1]
+        return None
+
+    def scaled(self, factor: float) -> Self:
+        """Return this times a number."""
+        bias = None if self.bias is None else factor * self.bias
+        terms = [(factor if w is None else factor * w, feature) for w, feature in self.terms]
+        return type(self)(bias, tuple(terms))
+
+
 @final
 class _Parser:
     """Recursive descent, with few Python calls per level of nesting."""
@@ -125,11 +216,11 @@ class _Parser:
         found = "the end of the text" if token.kind == "end" else repr(token.text[:40])
         complain(self.text, token.position, f"Expected {what}, found {found}")
 
-    def affine(self) -> Affine:
+    def affine(self) -> _Sum:
         self.nesting += 1
         if self.nesting > _MAX_NESTING + 1:
             complain(self.text, self.ahead.position, f"Nested more than {_MAX_NESTING} deep")
-        values: list[Affine] = []
+        values: list[_Sum] = []
         while not values or self.ahead.kind in ("+", "-"):
             negative = False
             while sign := self.take("+", "-"):
@@ -138,17 +229,17 @@ class _Parser:
             factors = [self.factor()]
             while self.take("*"):
                 factors.append(self.factor())
-            value = Affine.product(factors)
+            value = _Sum.product(factors)
             if value is None:
                 complain(self.text, start, "A sum cannot be a factor; write it inside a transform")
             values.append(value.scaled(-1.0) if negative else value)
         self.nesting -= 1
-        return Affine.total(values)
+        return _Sum.total(values)
 
-    def factor(self) -> Affine:
+    def factor(self) -> _Sum:
         token = self.ahead
         if self.take("number"):
-            value = Affine.number(self.finite(float(token.text), token))
+            value = _Sum.number(self.finite(float(token.text), token))
         elif self.take("(", "|"):
             value = self.affine()
             if not self.take(_CLOSING[token.kind]):
@@ -167,7 +258,7 @@ class _Parser:
                 self.expected(f"an operator or {_CLOSING[brace.kind]!r}")
             value = self.applied(transform, argument, token, knot=knot, fixed=brace.kind == "{")
         else:
-            value = Affine.feature(self.covariate(token))
+            value = _Sum.feature(self.covariate(token))
         if token.kind == "|" or self.ahead.kind in ("^", "**"):
             value = self.powered(value, token)
         return value
@@ -208,22 +299,22 @@ class _Parser:
     def applied(
         self,
         transform: Transform,
-        argument: Affine,
+        argument: _Sum,
         token: Token,
         *,
         knot: float | None = None,
         fixed: bool = False,
-    ) -> Affine:
+    ) -> _Sum:
         """Make a modification or a projection."""
         if argument.is_number:
             complain(self.text, token.position, f"{transform.name}(...) needs a feature inside")
         child = argument.as_feature()
         try:
             if child is not None and not fixed:
-                return Affine.feature(modify(transform, child, knot))
+                return _Sum.feature(modify(transform, child, knot))
             weights = [1.0 if weight is None else weight for weight, _ in argument.terms]
             children = [feature for _, feature in argument.terms]
-            return Affine.feature(
+            return _Sum.feature(
                 project(
                     transform,
                     children,
@@ -236,7 +327,7 @@ class _Parser:
         except InvalidSettingError as error:
             complain(self.text, token.position, str(error)[:200].rstrip("."))
 
-    def divided(self, value: Affine) -> Affine:
+    def divided(self, value: _Sum) -> _Sum:
         """Divide by a number: one feature less a number is standardised."""
         place = self.ahead
         divisor = self.finite(self.number(), place)
@@ -245,9 +336,9 @@ class _Parser:
         plain = len(value.terms) == 1 and value.terms[0][0] is None
         if value.bias is None or not plain:
             return value.scaled(1.0 / divisor)
-        return Affine.feature(Standardized(value.terms[0][1], -value.bias, divisor))
+        return _Sum.feature(Standardized(value.terms[0][1], -value.bias, divisor))
 
-    def powered(self, base: Affine, token: Token) -> Affine:
+    def powered(self, base: _Sum, token: Token) -> _Sum:
         """Raise to a power: a repeated product, or the transform of that name."""
         if not self.take("^", "**"):
             self.expected("'^' and an exponent after |...|")
@@ -265,7 +356,7 @@ class _Parser:
         self.budget -= int(min(exponent, MAX_LENGTH)) * (len(child.text) + 1)
         if self.budget < 0:
             complain(self.text, place.position, "Too many factors")
-        return Affine.feature(multiply(*[child] * int(exponent)))
+        return _Sum.feature(multiply(*[child] * int(exponent)))
 
     def exponent(self) -> float:
         """Read a number or, in parentheses, a fraction, either with a sign."""

@@ -15,7 +15,8 @@ from typing import ClassVar, final
 
 from dbrm.errors import ExportError
 from dbrm.features.base import Feature
-from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
+from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.projection import Projection, Standardized
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from dbrm.errors import InvalidSettingError
-from dbrm.features.families import FAMILIES
+from dbrm.errors import InvalidSettingError, raise_unknown
 from dbrm.features.library import TRANSFORMS
-from dbrm.features.naming import raise_unknown
+from dbrm.features.parametric import FAMILIES
 from dbrm.features.transforms import Transform
 
 __all__ = [

@@ -1,6 +1,8 @@
-"""The text of a feature becomes tokens; errors point at the place.
+"""Names and tokens: the lexical level of a feature's text.
 
-Nothing is ever evaluated, and length and number of tokens are limited.
+Covariates may have any name. One that is an identifier is written bare, every other between
+backticks. Nothing is ever evaluated; length and number of tokens are limited, and errors
+point at the position. The module sees text only, never features.
 """
 
 import re
@@ -8,9 +10,17 @@ from dataclasses import dataclass
 from typing import NoReturn, final
 
 from dbrm.errors import FeatureSyntaxError
-from dbrm.features.naming import is_text
 
-__all__ = ["MAX_LENGTH", "MAX_TOKENS", "Token", "complain", "tokenize"]
+__all__ = [
+    "MAX_LENGTH",
+    "MAX_TOKENS",
+    "Token",
+    "complain",
+    "is_text",
+    "quote",
+    "tokenize",
+    "unquote",
+]
 
 MAX_LENGTH = 100_000
 MAX_TOKENS = 50_000
@@ -26,7 +36,38 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_BARE = re.compile(r"[^\W\d]\w*")
+_ESCAPES = {"\\": "\\\\", "`": "\\`", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_UNESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED = re.compile("[" + re.escape("".join(_ESCAPES)) + "]")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+# Characters shown on either side of an error.
 _WINDOW = 30
+
+
+def is_text(value: object) -> bool:
+    """Whether a value, whatever its declared type, is text."""
+    return isinstance(value, str)
+
+
+def quote(name: str) -> str:
+    r"""Write a covariate's name so that the parser reads it back.
+
+    Examples
+    --------
+    >>> quote("x1"), quote("a b"), quote("2nd"), quote("a`b")
+    ('x1', '`a b`', '`2nd`', '`a\\`b`')
+    """
+    if name.isidentifier() and _BARE.fullmatch(name):
+        return name
+    return "`" + _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name) + "`"
+
+
+def unquote(text: str) -> str:
+    """Undo `quote`."""
+    if not text.startswith("`"):
+        return text
+    return _ESCAPE.sub(lambda match: _UNESCAPES.get(match[1], match[1]), text[1:-1])
 
 
 @final

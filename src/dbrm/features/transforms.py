@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from math import inf, isfinite
 from typing import Any, Literal, final
 
@@ -16,7 +17,7 @@ from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidSettingError
 from dbrm.features.interval import REALS, Interval
 
-__all__ = ["Transform"]
+__all__ = ["Transform", "sympy"]
 
 _NAME = re.compile(r"[^\W\d]\w*(\[[^\[\]`=\s]+\])?")
 # Arguments at which a transform is tried.
@@ -24,6 +25,21 @@ _NEAR = np.linspace(0.013, 10.0, 400)
 _FAR = 1.37 * np.logspace(-15.0, 15.0, 61)
 # The cube root of the machine epsilon balances truncation against rounding.
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+
+@final
+class _LazySympy:
+    """The module SymPy, imported at its first use: `import dbrm` must not pay for it."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(import_module("sympy"), name)
+        except ImportError as error:
+            msg = 'Export to SymPy needs the sympy package: pip install "dbrm[sympy]".'
+            raise ImportError(msg) from error
+
+
+sympy: Any = _LazySympy()
 
 
 @final

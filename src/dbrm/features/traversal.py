@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from dbrm.features.base import Feature
-from dbrm.features.canonical import affine_topology
-from dbrm.features.nodes import Covariate, Modification, Product, Projection, Standardized
+from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.projection import Projection, Standardized, affine_topology
 
 __all__ = ["flatten", "fold", "shape_of", "unflatten", "walk"]
 

@@ -21,8 +21,9 @@ import numpy as np
 from dbrm._typing import Matrix
 from dbrm.features.base import Feature
 from dbrm.features.building import modify, multiply
-from dbrm.features.families import power
-from dbrm.features.nodes import Covariate, Modification, Product, Standardized
+from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.parametric import power
+from dbrm.features.projection import Standardized
 from dbrm.features.traversal import fold, walk
 
 __all__ = ["TwoValued"]

@@ -10,7 +10,7 @@ from dbrm.data import ColumnRule, Recipe
 from dbrm.errors import ExportError
 from dbrm.evidence import Link
 from dbrm.features import NUMPY, SQL, Dialect, Feature, apply_expression, render
-from dbrm.features._sympy import sympy as sp
+from dbrm.features.transforms import sympy as sp
 from dbrm.formula import FormulaRecipe
 
 __all__ = ["Exporter", "python_function", "standardised_symbol", "sympy_inverse"]

@@ -24,9 +24,9 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 from dbrm.errors import InvalidSettingError
-from dbrm.features._sympy import sympy as sp
 from dbrm.features.library import TRANSFORMS, abs_power, abs_power_derivative
 from dbrm.features.transforms import Transform
+from dbrm.features.transforms import sympy as sp
 
 __all__ = ["FAMILIES", "hinge", "hinge_down", "power", "step", "step_down"]
 
