@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dbrm
-from dbrm.cli.main import app
+from dbrm.cli.app import app
 from dbrm.datasets import CATALOGUE
 from dbrm.evidence import prior_names
 from dbrm.evidence.families import FAMILIES

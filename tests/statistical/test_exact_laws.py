@@ -9,12 +9,11 @@ must find what exhaustion finds.
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dbrm
 from dbrm.data import learn_recipe
-from dbrm.datasets import simulate_planets
+from dbrm.datasets import load_exoplanets, simulate_planets
 from dbrm.evidence import GaussianEngine, KnownVariance
 from dbrm.evolution import Effort, Filtration, Grammar, Problem, Registry, simple_features
 from dbrm.features import column_status, resolve_transforms
@@ -114,8 +113,8 @@ def _within_budget(sizes, start=0, budget=TOTAL, chosen=()):
 
 
 @pytest.fixture(scope="module")
-def exoplanets(reference):
-    return pd.read_csv(reference / "exoplanets.csv")
+def exoplanets():
+    return load_exoplanets()
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,10 @@ Less than the default effort. Each seed counts by itself: the target is 99 of 10
 seeds (the benchmark counts them), so a failure of one of these is news.
 """
 
-import pandas as pd
 import pytest
 
 import dbrm
-from dbrm.datasets import simulate_planets
+from dbrm.datasets import load_exoplanets, simulate_planets
 
 KEPLER = "troot(PeriodDays*PeriodDays*HostStarMassSlrMass)"
 STARS = ("MassSlrMass", "RadiusSlrRad", "TempK")
@@ -68,8 +67,8 @@ def test_no_law_is_found_where_there_is_none(rng):
 
 
 @pytest.fixture(scope="module")
-def exoplanets(reference):
-    return pd.read_csv(reference / "exoplanets.csv")
+def exoplanets():
+    return load_exoplanets()
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -11,7 +11,7 @@ import pytest
 
 import dbrm
 from dbrm.datasets import simulate_logic
-from dbrm.reproduce.logic import DETECTED, TREES, UNIT_INFORMATION, PerOperation
+from dbrm_paper.logic import DETECTED, TREES, UNIT_INFORMATION, PerOperation
 
 N_DATA_SETS = 100
 # The least that the remark claims to be impossible: the paper's FDR.

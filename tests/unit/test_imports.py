@@ -20,6 +20,7 @@ SOURCE = ROOT / "src"
 LATE = (
     "arviz",
     "dask",
+    "dbrm_paper",
     "formulaic",
     "joblib",
     "matplotlib",

@@ -1,5 +1,10 @@
 """The command line: the program ``dbrm``."""
 
-from dbrm.cli.main import main
-
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the program."""
+    from dbrm.cli.app import app
+
+    app()

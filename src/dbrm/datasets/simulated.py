@@ -1,6 +1,6 @@
-"""Simulated data with a known law, for examples and for measuring how often it is found.
+"""Simulated data in which the true model is known, for examples and for measuring power.
 
-Both need no files: the same seed gives the same table on every machine.
+The same seed gives the same table on every machine.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from dbrm.datasets.names import EXOPLANETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +67,7 @@ def simulate_planets(seed: int, n: int = 200, *, noise: float = 0.002) -> pd.Dat
     n
         Number of planets.
     noise
-        Standard error, in astronomical units, with which ``SemiMajorAxisAU`` is measured.
+        Standard deviation of the measurement error of ``SemiMajorAxisAU``, in astronomical units.
 
     Returns
     -------
@@ -97,4 +95,4 @@ def simulate_planets(seed: int, n: int = 200, *, noise: float = 0.002) -> pd.Dat
         "HostStarTempK": np.rint(5772.0 * star_mass**0.5 * rng.lognormal(0.0, 0.03, n)),
         "PlanetaryDensJpt": density,
     }
-    return pd.DataFrame(columns)[EXOPLANETS]
+    return pd.DataFrame(columns)

@@ -13,12 +13,9 @@ from dbrm.report.wording import describe_status, format_probability
 from dbrm.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from dbrm.datasets import DataSet
     from dbrm.posterior import Posterior, RunRecord
 
-__all__ = ["data_table", "feature_table", "model_table", "summarise"]
+__all__ = ["feature_table", "model_table", "summarise"]
 
 # Predictions from models that hold less than this share are worth a note.
 _ENOUGH_AVERAGED = 0.95
@@ -56,17 +53,6 @@ def model_table(posterior: "Posterior", top: int) -> Table:
     for row in posterior.models.head(top).itertuples():
         names = " + ".join((*row.features, *getattr(row, "latent", ()))) or "(intercept only)"
         table.add_row(Text(names), format_probability(row.probability), f"{row.log_evidence:.2f}")
-    return table
-
-
-def data_table(entries: "Iterable[DataSet]") -> Table:
-    """The paper's data sets, and where they are."""
-    table = _table("Data sets of the paper")
-    for name in ("name", "example", "rows", "response", "on this machine"):
-        table.add_column(name, overflow="fold", justify="right" if name == "rows" else "left")
-    for entry in entries:
-        place = str(entry.place or "not yet")
-        table.add_row(entry.name, entry.example, entry.rows, entry.response, Text(place))
     return table
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dbrm
-from dbrm.cli.main import app
+from dbrm.cli.app import app
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

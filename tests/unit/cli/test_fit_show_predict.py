@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dbrm
-from dbrm.cli.main import app
+from dbrm.cli.app import app
 from dbrm.errors import DBRMWarning
 
 EFFORT = ["--n-chains", "1", "--n-populations", "2", "--seed", "1", "--transforms", "tanh, sin"]

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dbrm
-from dbrm.cli.main import app
+from dbrm.cli.app import app
 
 PROGRAM = [sys.executable, "-c", "from dbrm.cli import main; main()"]
 # Long enough that it can only end by being interrupted.
