@@ -15,7 +15,7 @@ import dbrm
 from dbrm.data import learn_recipe
 from dbrm.datasets import load_exoplanets, simulate_planets
 from dbrm.evidence import GaussianEngine, KnownVariance
-from dbrm.evolution import Effort, Filtration, Grammar, Problem, Registry, simple_features
+from dbrm.evolution import Filtration, Grammar, Problem, Registry, SearchBudget, simple_features
 from dbrm.features import column_status, resolve_transforms
 from dbrm.priors import Complexity
 from dbrm.status import Status
@@ -40,7 +40,7 @@ class Exhausted:
             model_prior=Complexity(self._penalty),
             grammar=Grammar(resolve_transforms(transforms)),
             filtration=Filtration(),
-            effort=Effort(),
+            budget=SearchBudget(),
             max_model_size=TOTAL,
         )
         features, columns = simple_features(problem, TOTAL)

@@ -16,18 +16,18 @@ import dbrm
 from dbrm.data import Table
 from dbrm.evidence import Jeffreys, Observations, build_engine
 from dbrm.evolution import (
-    Effort,
     Filtration,
     Grammar,
     Operators,
     Problem,
+    SearchBudget,
     pool_gibbs,
     proceed,
     reversible,
 )
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import _FeatureSpace
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import resolve_transforms
 from dbrm.priors import Complexity
@@ -76,7 +76,7 @@ def closed_problem(rng, *, n_covariates, population_size, n_steps=20):
         ),
         # Nothing is worth keeping: the first phase is to meet every feature.
         filtration=Filtration(threshold=1.0),
-        effort=Effort(
+        budget=SearchBudget(
             population_size=population_size,
             n_populations=8,
             mjmcmc=Mjmcmc(n_steps=n_steps, optimisers=optimisers, local_moves=2),
@@ -91,7 +91,7 @@ def spelled(chain, models):
 
 
 def reversible_visits(rng, problem, step, n_steps, thin):
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     proceed(Evolution(rng, chain))
     space = _FeatureSpace(chain, fill_reservoir(chain, 100))
     model, visited = frozenset(), []
@@ -104,7 +104,7 @@ def reversible_visits(rng, problem, step, n_steps, thin):
 
 def gibbs_visits(rng, problem, n_steps, thin):
     """Visited models, and the prior over the models of the sampler's own pool."""
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     proceed(Evolution(rng, chain))
     pool = fill_reservoir(chain, 100)
     features = [chain.registry.features[number] for number in pool.numbers]
@@ -142,7 +142,7 @@ def conditioned_step():
 
 def test_the_grammar_by_hand_is_the_grammar(rng):
     """Evolution meets every feature on the list and no other."""
-    chain = Chain(closed_problem(rng, n_covariates=2, population_size=5))
+    chain = ChainRecord(closed_problem(rng, n_covariates=2, population_size=5))
     for _ in range(4):
         proceed(Evolution(rng, chain))
     assert {str(f): f.complexity for f in chain.registry.features} == features_by_hand(2)

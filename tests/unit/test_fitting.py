@@ -185,7 +185,7 @@ def test_the_sweep_counts_as_time(data, monkeypatch):
 
     monkeypatch.setattr("dbrm.run.runner.sweep_features", slow)
     posterior = dbrm.fit(*data, time_budget=2.0, **QUICK)
-    assert posterior._problem.effort.stop.seconds <= 1.95
+    assert posterior._problem.budget.stop.seconds <= 1.95
 
 
 def test_a_time_budget_ends_the_search(data):

@@ -34,17 +34,17 @@ def test_filtration_from_a_mapping_or_an_object(data):
 
 def test_mjmcmc_from_a_mapping_or_an_object(data):
     nested = {"kernels": {"large_jump": 0.2}, "optimisers": {"greedy": 0}, "rate": 0.25}
-    chosen = problem_of(data, mjmcmc=nested, n_iter=70).effort.mjmcmc
+    chosen = problem_of(data, mjmcmc=nested, n_iter=70).budget.mjmcmc
     assert chosen.kernels == KernelMix(large_jump=0.2)
     assert chosen.optimisers.greedy == 0
     assert (chosen.rate, chosen.n_steps) == (0.25, 70)
-    assert problem_of(data, mjmcmc=Mjmcmc(rate=0.3)).effort.mjmcmc == Mjmcmc(rate=0.3)
+    assert problem_of(data, mjmcmc=Mjmcmc(rate=0.3)).budget.mjmcmc == Mjmcmc(rate=0.3)
 
 
 def test_steps_of_the_plan_give_way_to_n_iter(data):
     plan = Mjmcmc(n_steps=44)
-    assert problem_of(data, mjmcmc=plan).effort.mjmcmc.n_steps == 44
-    assert problem_of(data, mjmcmc=plan, n_iter=55).effort.mjmcmc.n_steps == 55
+    assert problem_of(data, mjmcmc=plan).budget.mjmcmc.n_steps == 44
+    assert problem_of(data, mjmcmc=plan, n_iter=55).budget.mjmcmc.n_steps == 55
 
 
 @pytest.mark.parametrize(

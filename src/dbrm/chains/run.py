@@ -24,12 +24,12 @@ from dbrm.chains.log import log_event
 from dbrm.chains.task import ChainTask, Outcome, Slice, begin, chain_class, run_slice
 from dbrm.chains.workers import AbstractWorkers, Here, choose_workers
 from dbrm.errors import ChainError, InvalidSettingError
-from dbrm.evolution import ChainResult, Glimpse, Problem, Snapshot
+from dbrm.evolution import ChainProgress, ChainResult, Problem, Snapshot
 
 __all__ = ["Progress", "RunReport", "run_chains", "seed_sequence"]
 
 # Told how far a chain is, and, with nothing, that it has ended.
-Progress = Callable[[int, Glimpse | None], None]
+Progress = Callable[[int, ChainProgress | None], None]
 # Whether the chains agree, from what they have found so far.
 Agree = Callable[[list[ChainResult]], bool]
 
@@ -126,7 +126,7 @@ class _Driver:
         if self.agree is None:
             return [sys.maxsize]
         algorithm = chain_class(self.chains[0].task.algorithm)
-        total = algorithm.total(self.problem.effort)
+        total = algorithm.total(self.problem.budget)
         looks = {math.ceil(total * k / _LOOKS) for k in range(1, _LOOKS)}
         return [*sorted(looks - {total}), sys.maxsize]
 
@@ -222,8 +222,8 @@ class _Driver:
         if outcome.status == "failed":
             self._count_failure(chain, outcome.failure)
             return
-        assert outcome.glimpse is not None
-        chain.n_done = outcome.glimpse.population
+        assert outcome.chain_progress is not None
+        chain.n_done = outcome.chain_progress.n_done
         chain.finished = outcome.status == "finished"
         chain.result = outcome.result
         chain.snapshot = None if chain.finished else outcome.snapshot
@@ -234,14 +234,14 @@ class _Driver:
             self.written += time.perf_counter() - before
         if chain.finished:
             self.n_ended += 1
-            fields = {"chain": index, "evaluated": outcome.glimpse.n_evaluated}
+            fields = {"chain": index, "evaluated": outcome.chain_progress.n_evaluated}
             log_event(logging.INFO, "finished", f"Chain {index} has finished", **fields)
-        self._tell(chain, None if chain.finished else outcome.glimpse)
+        self._tell(chain, None if chain.finished else outcome.chain_progress)
         self._hand_on()
 
-    def _tell(self, chain: _Chain, glimpse: Glimpse | None) -> None:
+    def _tell(self, chain: _Chain, chain_progress: ChainProgress | None) -> None:
         if self.progress is not None:
-            self.progress(chain.task.index, glimpse)
+            self.progress(chain.task.index, chain_progress)
 
     def _look_after(self, lost: list[tuple[_Chain, str]]) -> None:
         """Find out which chains their worker died of, if more than one may be to blame."""
@@ -346,8 +346,8 @@ def run_chains(
 
 def _share_time(problem: Problem, share: float) -> Problem:
     """Give every chain its part of the time budget."""
-    stop = replace(problem.effort.stop, seconds=problem.effort.stop.seconds * min(share, 1.0))
-    return replace(problem, effort=replace(problem.effort, stop=stop))
+    stop = replace(problem.budget.stop, seconds=problem.budget.stop.seconds * min(share, 1.0))
+    return replace(problem, budget=replace(problem.budget, stop=stop))
 
 
 def _report(chains: list[_Chain], ended: str) -> RunReport:

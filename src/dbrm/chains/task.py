@@ -23,11 +23,11 @@ from threadpoolctl import threadpool_limits
 
 from dbrm.errors import DBRMError, InvalidSettingError
 from dbrm.evolution import (
-    AbstractRun,
+    AbstractChain,
+    ChainProgress,
     ChainResult,
-    Glimpse,
     Problem,
-    Report,
+    ProgressCallback,
     Snapshot,
     find_algorithm,
     proceed,
@@ -93,29 +93,29 @@ class Outcome:
     status: Literal["finished", "paused", "untouched", "failed", "lost"]
     snapshot: Snapshot | None = None
     result: ChainResult | None = None
-    glimpse: Glimpse | None = None
+    chain_progress: ChainProgress | None = None
     failure: str = ""
 
 
-def chain_class(algorithm: str) -> type[AbstractRun]:
+def chain_class(algorithm: str) -> type[AbstractChain]:
     """The class of an algorithm's chains."""
     found = find_algorithm(algorithm)
-    if not issubclass(found, AbstractRun):
+    if not issubclass(found, AbstractChain):
         msg = f"algorithm={algorithm!r} has no chains."
         raise InvalidSettingError(msg)
     return found
 
 
-def begin(task: ChainTask, problem: Problem, snapshot: Snapshot | None) -> AbstractRun:
+def begin(task: ChainTask, problem: Problem, snapshot: Snapshot | None) -> AbstractChain:
     """A chain at its beginning, or where it was frozen."""
     rng = np.random.Generator(np.random.PCG64(task.seed))
     run = chain_class(task.algorithm)(rng, problem)
     if snapshot is not None:
-        run.thaw(snapshot)
+        run.set_state(snapshot)
     return run
 
 
-def run_slice(piece: Slice, problem: Problem, report: Report | None = None) -> Outcome:
+def run_slice(piece: Slice, problem: Problem, report: ProgressCallback | None = None) -> Outcome:
     """Run one slice of one chain.
 
     Linear algebra runs in one thread: how many there are changes the order of
@@ -148,9 +148,9 @@ def run_slice(piece: Slice, problem: Problem, report: Report | None = None) -> O
             return Outcome(
                 index,
                 "finished" if run.finished else "paused",
-                run.freeze() if piece.keep or not run.finished else None,
+                run.get_state() if piece.keep or not run.finished else None,
                 run.result() if wanted else None,
-                run.glimpse(),
+                run.progress(),
             )
         except DBRMError:
             raise

@@ -17,11 +17,11 @@ from threadpoolctl import threadpool_limits
 from dbrm.chains.log import log_event
 from dbrm.chains.task import Outcome, Slice, run_slice
 from dbrm.errors import DBRMError, InvalidSettingError
-from dbrm.evolution import Glimpse, Problem
+from dbrm.evolution import ChainProgress, Problem
 
 __all__ = ["AbstractWorkers", "choose_workers"]
 
-Live = Callable[[int, Glimpse], None]
+Live = Callable[[int, ChainProgress], None]
 
 
 class AbstractWorkers(ABC):
@@ -87,9 +87,9 @@ class Here(AbstractWorkers):
         for piece in slices:
             yield run_slice(piece, self._problem, self._report(piece.task.index))
 
-    def _report(self, index: int) -> Callable[[Glimpse], None] | None:
+    def _report(self, index: int) -> Callable[[ChainProgress], None] | None:
         live = self._live
-        return None if live is None else lambda glimpse: live(index, glimpse)
+        return None if live is None else lambda chain_progress: live(index, chain_progress)
 
 
 @final

@@ -1,6 +1,6 @@
 """Pillar 2, how good is a model: log p(y | model) from columns and masks."""
 
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors import (
     AIC,
     BIC,
@@ -54,7 +54,7 @@ __all__ = [
     "Link",
     "ModelFit",
     "Observations",
-    "Screen",
+    "ScoreTest",
     "add_latent",
     "bind",
     "build_engine",

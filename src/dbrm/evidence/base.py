@@ -18,10 +18,10 @@ from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
 
-__all__ = ["AbstractEngine", "AbstractPrepared", "Kernel", "ModelFit", "Report", "Screen"]
+__all__ = ["AbstractEngine", "AbstractPrepared", "CountCallback", "Kernel", "ModelFit", "ScoreTest"]
 
 # Told how many of how many models are done.
-Report = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 _CHUNK = 512
 
 
@@ -65,13 +65,13 @@ class ModelFit:
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
-    """How much a newcomer to a model promises; for deciding where to look, never reported.
+class ScoreTest:
+    """How much a candidate to a model promises; for deciding where to look, never reported.
 
     Parameters
     ----------
     residual
-        Score residual of the model: what a newcomer should correlate with.
+        Score residual of the model: what a candidate should correlate with.
     gain
         Log evidence promised by a column that explains this share of the residual.
     """
@@ -96,7 +96,7 @@ class AbstractPrepared(ABC):
         """Log evidence and status of each mask (rows); ``-inf`` where there is none."""
 
     def log_evidence_of_all(
-        self, max_size: int, report: Report | None = None
+        self, max_size: int, report: CountCallback | None = None
     ) -> tuple[FloatArray, StatusArray]:
         """Log evidence of all ``2**size`` masks; bit ``j`` of the index is column ``j``.
 
@@ -170,5 +170,5 @@ class AbstractEngine(ABC):
         r"""The likelihood as a function of :math:`\eta`; always-in columns play no part."""
 
     @abstractmethod
-    def screen(self, columns: Matrix) -> "Screen":
-        """Prepare the screening of newcomers to the model with these columns."""
+    def score_test(self, columns: Matrix) -> "ScoreTest":
+        """Prepare the screening of candidates to the model with these columns."""

@@ -9,7 +9,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import AbstractRows, Block
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Screen
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
@@ -255,8 +255,8 @@ class FunctionEngine(AbstractEngine):
     def likelihood(self) -> AbstractPredictorLikelihood:
         return self.base.likelihood()
 
-    def screen(self, columns: Matrix) -> Screen:
-        return self.base.screen(columns)
+    def score_test(self, columns: Matrix) -> ScoreTest:
+        return self.base.score_test(columns)
 
 
 @final

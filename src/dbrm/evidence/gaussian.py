@@ -19,7 +19,14 @@ from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian, evaluate_many
 from dbrm._kernels.screening import score_row
 from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, Report, Screen
+from dbrm.evidence.base import (
+    AbstractEngine,
+    AbstractPrepared,
+    CountCallback,
+    Kernel,
+    ModelFit,
+    ScoreTest,
+)
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
 from dbrm.evidence.families import find_family
 from dbrm.evidence.links import find_link
@@ -253,7 +260,7 @@ class GaussianEngine(AbstractEngine):
             offset=self.offset,
         )
 
-    def screen(self, columns: Matrix) -> Screen:
+    def score_test(self, columns: Matrix) -> ScoreTest:
         rows, total, _ = self._target
         if columns.shape[1]:
             basis, _ = np.linalg.qr(self._free(columns))
@@ -270,7 +277,7 @@ class GaussianEngine(AbstractEngine):
             return np.asarray(scores - base)
 
         # The score of a column is its product with the weighted residual.
-        return Screen(rows if self._root is None else rows * self._root, gain)
+        return ScoreTest(rows if self._root is None else rows * self._root, gain)
 
 
 @final
@@ -311,7 +318,7 @@ class GaussianPopulation(AbstractPrepared):
     def log_evidence_of_all(
         self,
         max_size: int,
-        report: Report | None = None,  # noqa: ARG002
+        report: CountCallback | None = None,  # noqa: ARG002
     ) -> tuple[FloatArray, StatusArray]:
         fractions = residuals_of_all(
             self.gram, self.cross, self.left, max_size, DEPENDENCE_TOLERANCE, ROUNDING

@@ -20,7 +20,7 @@ import numpy as np
 from dbrm._kernels.glm import TABLE
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence.base import AbstractEngine, ModelFit, Screen
+from dbrm.evidence.base import AbstractEngine, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.coefficient_priors.classical import Jeffreys
 from dbrm.evidence.design import build_design, independent_columns, share_columns
@@ -290,8 +290,8 @@ class GlmEngine(AbstractEngine):
             offset=self._offset,
         )
 
-    def screen(self, columns: Matrix) -> Screen:
-        r"""Screen by the score test: a newcomer that explains a share :math:`r` of the score
+    def score_test(self, columns: Matrix) -> ScoreTest:
+        r"""Screen by the score test: a candidate that explains a share :math:`r` of the score
         residual :math:`s` promises :math:`\frac12 r\,s's/\bar w`, less its price under the prior.
         """
         family, link = self.family, self.link
@@ -319,7 +319,7 @@ class GlmEngine(AbstractEngine):
         def gain(share: FloatArray) -> FloatArray:
             return np.asarray(0.5 * strength * share - price)
 
-        return Screen(residual, gain)
+        return ScoreTest(residual, gain)
 
     def _price(self, size: int) -> float:
         """About what one more column costs under the prior, beside `size` others."""

@@ -19,7 +19,7 @@ import numpy as np
 from dbrm._kernels.glm import NORMAL, TABLE
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence.base import AbstractEngine, ModelFit, Screen
+from dbrm.evidence.base import AbstractEngine, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
 from dbrm.evidence.coefficient_priors.classical import AIC, BIC, KnownVariance
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
@@ -195,8 +195,8 @@ class LatentEngine(AbstractEngine):
     def likelihood(self) -> AbstractPredictorLikelihood:
         return self.base.likelihood()
 
-    def screen(self, columns: Matrix) -> Screen:
-        return self.base.screen(columns)
+    def score_test(self, columns: Matrix) -> ScoreTest:
+        return self.base.score_test(columns)
 
     def layout(self, key: Key) -> Layout:
         """Where the variables of these effects stand."""

@@ -3,18 +3,18 @@
 from dbrm.evolution.algorithms import (
     ALGORITHMS,
     AbstractAlgorithm,
-    AbstractRun,
+    AbstractChain,
     Pause,
-    Report,
+    ProgressCallback,
     find_algorithm,
     proceed,
 )
 from dbrm.evolution.algorithms.enumeration import run_enumeration
 from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.candidate_check import Candidate, check_candidates
-from dbrm.evolution.chain import ChainResult, Draws, Glimpse
+from dbrm.evolution.chain import ChainProgress, ChainResult, Draws
 from dbrm.evolution.latent import LatentTerms
-from dbrm.evolution.problem import Effort, Filtration, Grammar, Operators, Problem, Stop
+from dbrm.evolution.problem import Filtration, Grammar, Operators, Problem, SearchBudget, Stop
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.projection_sweep import sweep_projections
 from dbrm.evolution.registry import Registry
@@ -24,22 +24,22 @@ from dbrm.evolution.sweep import simple_features, sweep_features
 __all__ = [
     "ALGORITHMS",
     "AbstractAlgorithm",
-    "AbstractRun",
+    "AbstractChain",
     "AbstractStrategy",
     "Candidate",
+    "ChainProgress",
     "ChainResult",
     "Draws",
-    "Effort",
     "FeatureColumns",
     "Filtration",
-    "Glimpse",
     "Grammar",
     "LatentTerms",
     "Operators",
     "Pause",
     "Problem",
+    "ProgressCallback",
     "Registry",
-    "Report",
+    "SearchBudget",
     "Snapshot",
     "Stop",
     "check_candidates",

@@ -52,12 +52,12 @@ class OperatorMemory:
                 self._useful[kind] += probability >= threshold
         self._waiting.clear()
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """What was learned, and the features whose fate is not known yet."""
         waiting = np.array(list(self._waiting.items()), dtype=np.int64).reshape(-1, 2)
         return Snapshot(arrays={"made": self._made, "useful": self._useful, "waiting": waiting})
 
-    def thaw(self, snapshot: Snapshot) -> None:
+    def set_state(self, snapshot: Snapshot) -> None:
         """Know what the frozen memory knew."""
         self._made = snapshot.arrays["made"].copy()
         self._useful = snapshot.arrays["useful"].copy()

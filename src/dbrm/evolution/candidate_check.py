@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Matrix
-from dbrm.evidence import Screen
+from dbrm.evidence import ScoreTest
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.projection import OptimizeThenTransform
@@ -59,7 +59,7 @@ def check_candidates(
     model: Sequence[Feature],
     found: Sequence[Feature],
     *,
-    effort: float = 1.0,
+    share: float = 1.0,
     engineered: bool = True,
 ) -> Candidate | None:
     """The best of many random features beside the features of the best model.
@@ -70,7 +70,7 @@ def check_candidates(
         The features of the best model.
     found
         Features with posterior support, most probable first, as parents of others.
-    effort
+    share
         Share of the usual number of candidates.
     engineered
         Whether models may contain other features than covariates.
@@ -81,24 +81,24 @@ def check_candidates(
         Also where it is no gain; ``None`` if no candidate could be evaluated.
     """
     check = _Check(problem, list(model))
-    ranked: list[tuple[_Promise, Feature]] = []
+    ranked: list[tuple[_ExpectedGain, Feature]] = []
     covariates = problem.covariates
     others = list(covariates)
     if engineered:
-        others += check.created(rng, found, int(effort * _OTHERS))
-        for subsets, columns in check.products(rng, effort):
-            for promise, j in check.best_of(columns, check.price_of_products(subsets)):
-                ranked.append((promise, multiply(*(covariates[i] for i in subsets[j]))))
+        others += check.created(rng, found, int(share * _OTHERS))
+        for subsets, columns in check.products(rng, share):
+            for expected_gain, j in check.best_of(columns, check.price_of_products(subsets)):
+                ranked.append((expected_gain, multiply(*(covariates[i] for i in subsets[j]))))
     for start in range(0, len(others), _AT_ONCE):
         part = others[start : start + _AT_ONCE]
         columns, prices = check.columns_of(part)
-        ranked += [(promise, part[j]) for promise, j in check.best_of(columns, prices)]
+        ranked += [(expected_gain, part[j]) for expected_gain, j in check.best_of(columns, prices)]
     ranked.sort(key=lambda pair: (-pair[0].gain, pair[1].canonical))
-    best: dict[int, tuple[_Promise, Feature]] = {}
-    for promise, feature in ranked:
+    best: dict[int, tuple[_ExpectedGain, Feature]] = {}
+    for expected_gain, feature in ranked:
         if problem.grammar.admits(feature) and len(best) < _CHECKED:
-            best.setdefault(feature.key, (promise, feature))
-    exact = [check.exact(feature, promise.place) for promise, feature in best.values()]
+            best.setdefault(feature.key, (expected_gain, feature))
+    exact = [check.exact(feature, expected_gain.place) for expected_gain, feature in best.values()]
     candidates = [candidate for candidate in exact if candidate is not None]
     return max(candidates, key=lambda candidate: candidate.gain, default=None)
 
@@ -108,7 +108,7 @@ def check_candidates(
 class _Place:
     """The best model without one of its features, or all of it: where a candidate may join."""
 
-    screen: Screen
+    score_test: ScoreTest
     residual: Column
     basis: Matrix
     left_out: int | None
@@ -118,7 +118,7 @@ class _Place:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Promise:
+class _ExpectedGain:
     """Log posterior that a column promises to add, at its best place."""
 
     gain: float
@@ -148,26 +148,26 @@ class _Check:
         kept = np.arange(len(self._model)) != (-1 if left_out is None else left_out)
         columns = self._columns[:, kept]
         features = [f for f, inside in zip(self._model, kept, strict=True) if inside]
-        screen = self._problem.engine.screen(columns)
+        score_test = self._problem.engine.score_test(columns)
         fixed = np.hstack([self._problem.always_columns, columns])[self._rows]
         basis, _ = np.linalg.qr(_to_unit(fixed)[0])
-        residual = screen.residual[self._rows] - screen.residual[self._rows].mean()
+        residual = score_test.residual[self._rows] - score_test.residual[self._rows].mean()
         residual = residual - basis @ (basis.T @ residual)
         size = np.array([len(features), len(features) + 1])
         price = np.diff(self._problem.model_prior.size_log_prior(size))
         offset = self._exact(columns, features) - self._log_posterior + float(price[0])
         if len(features) + 1 > self._problem.max_model_size:
             offset = -np.inf
-        return _Place(screen, residual, basis, left_out, offset)
+        return _Place(score_test, residual, basis, left_out, offset)
 
     def products(
-        self, rng: np.random.Generator, effort: float
+        self, rng: np.random.Generator, share: float
     ) -> Iterator[tuple[list[Subset], Matrix]]:
         """Products of distinct covariates with their columns, block by block."""
         grammar = self._problem.grammar
         if not grammar.operators.crossover > 0:
             return
-        count = int(effort * min(_CELLS // self._rows.size, _MOST_PRODUCTS))
+        count = int(share * min(_CELLS // self._rows.size, _MOST_PRODUCTS))
         limits = grammar.max_complexity, 2**grammar.max_depth, self._sample.n_columns
         largest = min(*limits, _MOST_FACTORS)
         values = self._sample.values
@@ -225,13 +225,13 @@ class _Check:
         prices = np.array([prior.feature_log_prior(feature) for feature in features])
         return evaluate(features, self._sample)[0], prices
 
-    def best_of(self, columns: Matrix, prices: FloatArray) -> list[tuple[_Promise, int]]:
+    def best_of(self, columns: Matrix, prices: FloatArray) -> list[tuple[_ExpectedGain, int]]:
         """The best few columns, each with what it promises."""
         columns, sound = _to_unit(columns)
         gains = np.array([self._gains(place, columns, sound) for place in self._places]) + prices
         best, places = gains.max(axis=0), gains.argmax(axis=0)
         order = np.argsort(-best, kind="stable")[:_CHECKED].tolist()
-        return [(_Promise(best[j], places[j]), j) for j in order if np.isfinite(best[j])]
+        return [(_ExpectedGain(best[j], places[j]), j) for j in order if np.isfinite(best[j])]
 
     def _gains(self, place: _Place, columns: Matrix, sound: Mask) -> FloatArray:
         norm = float(place.residual @ place.residual)
@@ -241,7 +241,7 @@ class _Check:
         if place.offset == -np.inf or not norm > 0 or not usable.any():
             return np.full(sound.size, -np.inf)
         share = (place.residual @ columns) ** 2 / (np.maximum(left, _IN_SPAN) * norm)
-        gain = place.screen.gain(np.clip(np.where(usable, share, 0.0), 0.0, 1.0))
+        gain = place.score_test.gain(np.clip(np.where(usable, share, 0.0), 0.0, 1.0))
         return np.where(usable, gain + place.offset, -np.inf)
 
     def exact(self, feature: Feature, place: int) -> Candidate | None:

@@ -16,19 +16,16 @@ from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature
 from dbrm.search import Exploration, Ledger, Mjmcmc, ModelTable, enumerate_population
 
-__all__ = ["Chain", "ChainResult", "Draws", "Glimpse"]
+__all__ = ["ChainProgress", "ChainRecord", "ChainResult", "Draws"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Glimpse:
-    """What a progress bar can show after one population.
+class ChainProgress:
+    """What a progress bar shows: `n_done` of `total` populations or steps are done."""
 
-    `population` of `n_populations` are done, further steps counted with them.
-    """
-
-    population: int
-    n_populations: int
+    n_done: int
+    total: int
     n_evaluated: int
     best_log_posterior: float
     best_model: str
@@ -76,14 +73,14 @@ class ChainResult:
     weight_draws: dict[int, int] = field(default_factory=dict)
 
 
-class Chain:
+class ChainRecord:
     """Features met, models visited, numbers that failed: the books of one chain."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.registry = Registry(problem.table)
         self.rejections = Rejections()
-        self._ledger = Ledger(problem.effort.max_models)
+        self._ledger = Ledger(problem.budget.max_models)
         self._status_counts: Counter[int] = Counter()
         self._proposed: Counter[str] = Counter()
         self._accepted: Counter[str] = Counter()
@@ -109,11 +106,11 @@ class Chain:
 
     def out_of_time(self, share: float = 1.0) -> bool:
         """Whether this share of the time budget is spent."""
-        return self.seconds > share * self.problem.effort.stop.seconds
+        return self.seconds > share * self.problem.budget.stop.seconds
 
     def has_enough(self) -> bool:
         """Whether as many models were evaluated, or are different, as were asked for."""
-        stop = self.problem.effort.stop
+        stop = self.problem.budget.stop
         if self.n_evaluated >= stop.evaluations:
             return True
         return stop.unique_models is not None and self.n_unique >= stop.unique_models
@@ -129,14 +126,14 @@ class Chain:
         features = population.features(self.registry)
         prepared = self.problem.prepare(features, population.columns)
         terms = population.prior_terms(self.problem, self.registry)
-        effort = self.problem.effort
+        budget = self.problem.budget
         if prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(
-                prepared, terms, window=effort.window, max_kept=effort.max_models
+                prepared, terms, window=budget.window, max_kept=budget.max_models
             )
         else:
             start = terms.with_favoured(start)
-            found = (mjmcmc or effort.mjmcmc).explore(rng, prepared, terms, start)
+            found = (mjmcmc or budget.mjmcmc).explore(rng, prepared, terms, start)
         self.record(found, population)
         self._trace.append(found.log_mass)
         return found
@@ -174,15 +171,15 @@ class Chain:
             text = " + ".join(parts[j] for j in np.flatnonzero(found.masks[row]))
             self._best = (float(log_posterior[row]), text or "1")
 
-    def glimpse(self, done: int, total: int) -> Glimpse:
+    def progress(self, done: int, total: int) -> ChainProgress:
         """What to show after `done` of `total` populations."""
-        return Glimpse(done, total, self.n_evaluated, *self._best)
+        return ChainProgress(done, total, self.n_evaluated, *self._best)
 
     def models(self) -> ModelTable:
         """Every model visited so far, once."""
         return self._ledger.models()
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """The books as they are."""
         ledger = self._ledger
         pending = ledger.pending()
@@ -205,14 +202,14 @@ class Chain:
             },
         )
         return Snapshot.join(
-            own=own, models=Snapshot(arrays=models), registry=self.registry.freeze()
+            own=own, models=Snapshot(arrays=models), registry=self.registry.get_state()
         )
 
-    def thaw(self, snapshot: Snapshot) -> None:
+    def set_state(self, snapshot: Snapshot) -> None:
         """Take over the frozen books; the clock goes on from now."""
         own, arrays = snapshot.part("own"), snapshot.part("models").arrays
         content = own.content
-        self.registry.thaw(snapshot.part("registry"))
+        self.registry.set_state(snapshot.part("registry"))
         models = ModelTable(**arrays) if arrays else None
         sound = models is None or models.is_sound(len(self.problem.latent))
         refuse_unless(sound, "The table of a chain's models")

@@ -25,13 +25,13 @@ from dbrm.features import Feature, Product, evaluate
 from dbrm.search import ModelTable, PriorTerms
 from dbrm.status import Status
 
-__all__ = ["Heredity", "Kinship"]
+__all__ = ["Heredity", "HeredityRule"]
 
 Heredity = Literal["weak", "strong"]
 Numbers = npt.NDArray[np.int32]
 
 
-class Kinship:
+class HeredityRule:
     """Which features of a registry need which others; nothing without heredity or groups."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """What the snapshot of a chain holds when it comes from a file: types, ranges and lengths.
 
-The names are those of `freeze`. What parts mean together is checked by `thaw`.
+The names are those of `get_state`. What parts mean together is checked by `set_state`.
 """
 
 from collections.abc import Callable, Mapping

@@ -53,7 +53,7 @@ class Parents:
         cumulative = np.cumsum(self.weights)
         return self.population[int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))]
 
-    def newcomer(self, rng: np.random.Generator) -> Feature:
+    def draw_candidate(self, rng: np.random.Generator) -> Feature:
         """A covariate or, mostly, a feature of the pool, better ones more often."""
         if self.pool and rng.random() < 0.75:
             # Rank r with probability proportional to log(1 + 1 / r), by inversion.
@@ -107,7 +107,7 @@ def create(
         case None:
             return None
         case 0:
-            feature: Feature | None = parents.newcomer(rng)
+            feature: Feature | None = parents.draw_candidate(rng)
         case 1:
             feature = multiply(_part(rng, parents, grammar), _part(rng, parents, grammar))
         case 2:

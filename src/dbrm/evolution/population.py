@@ -48,7 +48,7 @@ class Population:
         prior = problem.model_prior
         features = self.features(registry)
         terms = problem.prior_terms([registry.log_prior(int(j), prior) for j in self.numbers])
-        return problem.kinship(registry).restrict(terms, features, self.numbers)
+        return problem.heredity_rule(registry).restrict(terms, features, self.numbers)
 
 
 class Rejections:
@@ -74,8 +74,8 @@ class _Builder:
         self._problem = problem
         self._registry = registry
         self._rejections = rejections
-        self._basis = Basis(problem.always_columns, problem.effort.population_size)
-        self._kinship = problem.kinship(registry)
+        self._basis = Basis(problem.always_columns, problem.budget.population_size)
+        self._heredity_rule = problem.heredity_rule(registry)
         # Sub-expressions of this generation, so that no column is computed twice.
         self.cache: ColumnCache = {}
         self._n_dependent = 0
@@ -86,7 +86,7 @@ class _Builder:
 
     @property
     def full(self) -> bool:
-        return len(self.numbers) == self._problem.effort.population_size
+        return len(self.numbers) == self._problem.budget.population_size
 
     def add(self, feature: Feature) -> bool:
         """Compute a new feature's column and let it in if it is fit for use.
@@ -109,14 +109,14 @@ class _Builder:
 
     def _bring_factors(self, feature: Feature) -> bool:
         """Let in the factors that a feature needs, as far as there is room beside it."""
-        if self._kinship.satisfied(feature, self.numbers):
+        if self._heredity_rule.satisfied(feature, self.numbers):
             return True
-        self._coming.append(self._kinship.number(feature))
-        for factor in self._kinship.missing(feature, [*self.numbers, *self._coming]):
-            room = len(self.numbers) + 1 < self._problem.effort.population_size
+        self._coming.append(self._heredity_rule.number(feature))
+        for factor in self._heredity_rule.missing(feature, [*self.numbers, *self._coming]):
+            room = len(self.numbers) + 1 < self._problem.budget.population_size
             if room and self._problem.grammar.admits(factor):
                 self.add(factor)
-        found = self._kinship.satisfied(feature, [*self.numbers, *self._coming])
+        found = self._heredity_rule.satisfied(feature, [*self.numbers, *self._coming])
         self._coming.pop()
         return found
 
@@ -151,7 +151,7 @@ class _Builder:
         # Also lets the registry learn a simpler spelling of a column that is there.
         if self._registry.recognise(feature, column) in self.numbers:
             return False
-        most = self._problem.effort.population_size // _PLACES_PER_DEPENDENT
+        most = self._problem.budget.population_size // _PLACES_PER_DEPENDENT
         alone = Basis(self._problem.always_columns, 1)
         return self._n_dependent < most and alone.admit(column)
 
@@ -170,7 +170,7 @@ def first_population(problem: Problem, registry: Registry, rejections: Rejection
     """
     table = problem.table
     names = problem.free_names
-    if len(names) > problem.effort.population_size:
+    if len(names) > problem.budget.population_size:
         order = np.argsort(-problem.marginal_strength(), kind="stable")
         free = set(names)
         names = [table.names[j] for j in order if table.names[j] in free]
@@ -213,16 +213,16 @@ def next_population(
     r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features.
 
     The `first` time, up to half of the free places go to features of the pool. A `memory`
-    is told which operator made which newcomer.
+    is told which operator made which candidate.
     """
     rule = problem.filtration
     deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)
     survives = rng.random(population.size) >= deletion
     kept = [registry.known(covariate(name)) for name in problem.keep]
     survives |= np.isin(population.numbers, [number for number in kept if number is not None])
-    if problem.has_kinship:
+    if problem.has_heredity_rule:
         terms = population.prior_terms(problem, registry)
-        survives = problem.kinship(registry).surviving(terms, survives, inclusion)
+        survives = problem.heredity_rule(registry).surviving(terms, survives, inclusion)
     builder = _Builder(problem, registry, rejections)
     features = population.features(registry)
     # Not the population's own columns: a feature may have got a simpler name meanwhile,
@@ -247,7 +247,7 @@ def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> Non
     ranks = np.arange(1, len(problem.pool) + 1)
     # Sampling without replacement with weights 1 / rank: the smallest of E_r * r come first.
     order = np.argsort(rng.standard_exponential(ranks.size) * ranks)
-    aim = (len(builder.numbers) + problem.effort.population_size + 1) // 2
+    aim = (len(builder.numbers) + problem.budget.population_size + 1) // 2
     for position in order:
         if len(builder.numbers) >= aim:
             return
@@ -261,7 +261,7 @@ def _fill(
     parents: Parents,
     memory: OperatorMemory | None,
 ) -> None:
-    for _ in range(_TRIES_PER_PLACE * problem.effort.population_size):
+    for _ in range(_TRIES_PER_PLACE * problem.budget.population_size):
         if builder.full:
             return
         kind = draw_operator(rng, problem.grammar)

@@ -13,7 +13,7 @@ from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine, AbstractPrepared, AbstractTallEngine, LatentEngine
 from dbrm.evolution.block_columns import FeatureColumns
-from dbrm.evolution.heredity import Heredity, Kinship
+from dbrm.evolution.heredity import Heredity, HeredityRule
 from dbrm.evolution.information import InformationRule
 from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.projection import AbstractStrategy, Bayes, OptimizeThenTransform, Projector
@@ -32,7 +32,7 @@ from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 from dbrm.status import Status
 
-__all__ = ["Effort", "Filtration", "Grammar", "Operators", "Problem", "Stop"]
+__all__ = ["Filtration", "Grammar", "Operators", "Problem", "SearchBudget", "Stop"]
 
 
 @final
@@ -155,7 +155,7 @@ class Stop:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SearchBudget:
     r"""How long and how wide one chain searches.
 
     Parameters
@@ -227,7 +227,7 @@ class Problem:
     model_prior: ModelPrior
     grammar: Grammar
     filtration: Filtration
-    effort: Effort
+    budget: SearchBudget
     max_model_size: int
     always: tuple[Feature, ...] = ()
     keep: tuple[str, ...] = ()
@@ -304,15 +304,15 @@ class Problem:
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""
-        residual = self.engine.screen(np.empty((self.table.n_rows, 0))).residual
+        residual = self.engine.score_test(np.empty((self.table.n_rows, 0))).residual
         return _correlation(self.table.values, residual)
 
-    def kinship(self, registry: Registry) -> Kinship:
+    def heredity_rule(self, registry: Registry) -> HeredityRule:
         """Which features of a registry need which others."""
-        return Kinship(self.heredity, self.always, self.table, registry, self.groups)
+        return HeredityRule(self.heredity, self.always, self.table, registry, self.groups)
 
     @property
-    def has_kinship(self) -> bool:
+    def has_heredity_rule(self) -> bool:
         """Whether some features need others."""
         return self.heredity is not None or bool(self.groups)
 

@@ -122,7 +122,7 @@ class _Sum:
 class _Attempt:
     """A factor, a function, and the inputs of the sum in it."""
 
-    promise: float
+    expected_gain: float
     factor: tuple[int, ...]
     factor_column: Column
     function: Function
@@ -190,7 +190,7 @@ class _Search:
         """The most promising of each function: what undoing one promises is not that of another."""
         tried = takewhile(lambda _: not pause(), self._attempts())
         attempts = [attempt for attempt in tried if attempt is not None]
-        attempts.sort(key=lambda attempt: -attempt.promise)
+        attempts.sort(key=lambda attempt: -attempt.expected_gain)
         counts: Counter[int] = Counter()
         best = []
         for attempt in attempts:
@@ -226,7 +226,7 @@ class _Search:
             sum_ = _Sum(self, target, weight, n_inputs)
             attempt = _Attempt(0.0, positions, sign * factor, function, sum_, sum_.grow([], most))
             weighed = self._weighed(attempt)
-            if weighed is not None and (best is None or weighed.promise > best.promise):
+            if weighed is not None and (best is None or weighed.expected_gain > best.expected_gain):
                 best = weighed
         return best
 
@@ -234,9 +234,11 @@ class _Search:
         """With the log posterior that it promises, up to a constant."""
         if not attempt.children:
             return None
-        return replace(attempt, promise=self._promise(attempt, attempt.sum.left(attempt.children)))
+        return replace(
+            attempt, expected_gain=self._expected_gain(attempt, attempt.sum.left(attempt.children))
+        )
 
-    def _promise(self, attempt: _Attempt, left: float, *, constant: bool = True) -> float:
+    def _expected_gain(self, attempt: _Attempt, left: float, *, constant: bool = True) -> float:
         features = [self._maker.feature(p) for p in (*attempt.children, *attempt.factor)]
         cost = self.unit * (constant + sum(feature.complexity for feature in features))
         return float(-0.5 * self._y.size * np.log(max(left, 1e-20)) - cost)
@@ -248,7 +250,7 @@ class _Search:
             grown = attempt.sum.grow(others, len(attempt.children))
             for children in (others, grown):
                 other = self._weighed(replace(attempt, children=children))
-                if other is not None and other.promise > attempt.promise + 1e-9:
+                if other is not None and other.expected_gain > attempt.expected_gain + 1e-9:
                     attempt = other
                     break
         return attempt
@@ -259,17 +261,17 @@ class _Search:
         factor = [self._maker.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:
             parts = ((), *((child,) for child in children))
-            return attempt.promise, [multiply(*factor, *part) for part in parts]
+            return attempt.expected_gain, [multiply(*factor, *part) for part in parts]
         scale = self._scale[attempt.children]
         best: tuple[float, list[Feature]] = -np.inf, []
         for constant in (True, False):
             left, weights = self._fit(attempt, constant=constant)
-            promise = self._promise(attempt, left, constant=constant)
-            if promise > best[0] and np.all(np.isfinite(weights)):
+            expected_gain = self._expected_gain(attempt, left, constant=constant)
+            if expected_gain > best[0] and np.all(np.isfinite(weights)):
                 slopes = [float(weight) for weight in weights[int(constant) :] / scale]
                 bias = float(weights[0]) if constant else None
                 best = (
-                    promise,
+                    expected_gain,
                     [multiply(*factor, attempt.function.feature(children, slopes, bias))],
                 )
         return best

@@ -99,7 +99,7 @@ class Registry:
         spellings = (self.features[number], *self.aliases.get(number, ()))
         return self.weight_draws.log_share(name, spellings)
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """All features with their spellings."""
         owners = [number for number, others in self.aliases.items() for _ in others]
         return Snapshot(
@@ -107,7 +107,7 @@ class Registry:
                 "keys": self.keys,
                 "marks": np.frombuffer(b"".join(self._marks), dtype=np.uint8).reshape(-1, _MARK),
                 "owners": np.array(owners, dtype=np.int64),
-                **self.weight_draws.freeze().arrays,
+                **self.weight_draws.get_state().arrays,
             },
             features={
                 "names": list(self.features),
@@ -115,7 +115,7 @@ class Registry:
             },
         )
 
-    def thaw(self, snapshot: Snapshot) -> None:
+    def set_state(self, snapshot: Snapshot) -> None:
         """Know what the frozen registry knew."""
         self.features = list(snapshot.features["names"])
         self._keys = [(int(high), int(low)) for high, low in snapshot.arrays["keys"]]
@@ -129,7 +129,7 @@ class Registry:
         self._by_print = {}
         for number, mark in enumerate(self._marks):
             self._by_print.setdefault(mark, []).append(number)
-        self.weight_draws.thaw(snapshot)
+        self.weight_draws.set_state(snapshot)
 
 
 def simpler(first: Feature, second: Feature) -> bool:

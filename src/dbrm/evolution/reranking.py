@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 
 from dbrm._typing import Matrix
-from dbrm.evidence import Screen
+from dbrm.evidence import ScoreTest
 from dbrm.evolution.problem import Problem
 from dbrm.features import Feature, evaluate, fit_knots
 
@@ -16,7 +16,7 @@ _COLUMNS = 32
 
 
 def rank_again(
-    problem: Problem, screen: Screen, model: Matrix, features: list[Feature], tried: int
+    problem: Problem, score_test: ScoreTest, model: Matrix, features: list[Feature], tried: int
 ) -> list[tuple[float, Feature]]:
     """Log posterior that each feature promises to add to the model with these columns.
 
@@ -24,7 +24,7 @@ def rank_again(
     that one of them explains by chance is taken off.
     """
     basis, _ = np.linalg.qr(_to_unit(np.array(model)))
-    residual = screen.residual - screen.residual.mean()
+    residual = score_test.residual - score_test.residual.mean()
     residual = residual - basis @ (basis.T @ residual)
     norm = float(residual @ residual)
     shares = np.zeros(len(features))
@@ -37,7 +37,7 @@ def rank_again(
             found = (residual @ columns) ** 2 / (left * norm)
         shares[start : start + len(part)] = np.where(left > 1e-6, found, 0.0)
     noise = 2.0 * log(tried) / problem.table.n_rows
-    gains = screen.gain(np.clip(np.nan_to_num(shares - noise), 0.0, 1.0))
+    gains = score_test.gain(np.clip(np.nan_to_num(shares - noise), 0.0, 1.0))
     prior = problem.model_prior.feature_log_prior
     return [(float(gain) + prior(f), f) for gain, f in zip(gains, features, strict=True)]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dbrm._typing import FloatArray, Matrix
 from dbrm.data import Table
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.features import Feature, covariate, evaluate
@@ -38,7 +38,7 @@ class Reservoir:
     weights: FloatArray
     spellings: list[Feature]
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """Everything but the columns."""
         return Snapshot(
             arrays={"numbers": self.numbers, "weights": self.weights},
@@ -46,7 +46,7 @@ class Reservoir:
         )
 
     @classmethod
-    def thawed(cls, snapshot: Snapshot, table: Table) -> Self:
+    def from_state(cls, snapshot: Snapshot, table: Table) -> Self:
         """The frozen reservoir, its columns computed as before."""
         spellings = snapshot.features["spellings"]
         columns = [evaluate([feature], table)[0][:, 0] for feature in spellings]
@@ -54,7 +54,7 @@ class Reservoir:
         return cls(snapshot.arrays["numbers"], values, snapshot.arrays["weights"], spellings)
 
 
-def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
+def fill_reservoir(chain: ChainRecord, capacity: int) -> Reservoir:
     """Collect covariates, the best features found so far, and the pool, up to `capacity`.
 
     Columns that are combinations of better ones are left out only if they are copies;
@@ -67,8 +67,8 @@ def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
     basics = [covariate(name) for name in problem.free_names[:capacity]]
     numbers: dict[int, None] = {}
     columns, spellings = [], []
-    kinship = problem.kinship(registry)
-    pool = [part for f in problem.pool for part in (*kinship.missing(f, list(numbers)), f)]
+    heredity_rule = problem.heredity_rule(registry)
+    pool = [part for f in problem.pool for part in (*heredity_rule.missing(f, list(numbers)), f)]
     for feature in (*found[:capacity], *basics, *pool):
         if len(numbers) == capacity:
             break
@@ -87,7 +87,7 @@ def fill_reservoir(chain: Chain, capacity: int) -> Reservoir:
     return Reservoir(order, values, _LEAST_WEIGHT + support[order], spellings)
 
 
-def _inclusion(chain: Chain) -> FloatArray:
+def _inclusion(chain: ChainRecord) -> FloatArray:
     """Renormalised inclusion probability of every feature met, from the chain's own ledger."""
     models = chain.models()
     log_posterior = models.log_evidence + models.log_prior

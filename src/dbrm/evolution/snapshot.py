@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dbrm.features import Feature
 
-__all__ = ["Snapshot", "freeze_generator", "thaw_generator"]
+__all__ = ["Snapshot", "get_generator_state", "set_generator_state"]
 
 
 @final
@@ -63,11 +63,11 @@ class Snapshot:
         )
 
 
-def freeze_generator(rng: np.random.Generator) -> Snapshot:
+def get_generator_state(rng: np.random.Generator) -> Snapshot:
     """The state of a random number generator."""
     return Snapshot({"state": rng.bit_generator.state})
 
 
-def thaw_generator(rng: np.random.Generator, snapshot: Snapshot) -> None:
+def set_generator_state(rng: np.random.Generator, snapshot: Snapshot) -> None:
     """Put a generator into the state of a snapshot."""
     rng.bit_generator.state = snapshot.content["state"]

@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evidence import Screen
+from dbrm.evidence import ScoreTest
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.pair_products import PairProducts
@@ -234,8 +234,8 @@ class _Ranking:
 
     def _rank(self, model: Matrix, count: int) -> list[tuple[float, Feature]]:
         """The most promising features beside those with these columns, best first."""
-        screen = self._problem.engine.screen(model)
-        residual = screen.residual[self._rows]
+        score_test = self._problem.engine.score_test(model)
+        residual = score_test.residual[self._rows]
         residual = residual - residual.mean()
         basis = np.empty((residual.size, 0))
         if model.shape[1]:
@@ -243,31 +243,33 @@ class _Ranking:
             residual = residual - basis @ (basis.T @ residual)
         if not float(residual @ residual) > 0:
             return []
-        promise = self._promise(screen, residual, basis)
+        expected_gain = self._expected_gain(score_test, residual, basis)
         wide = count if self._problem.tall is None else _WIDER * count
-        best = np.argsort(-promise, kind="stable")[:wide]
-        ranked = [(float(promise[p]), self._maker.feature(int(p))) for p in best]
+        best = np.argsort(-expected_gain, kind="stable")[:wide]
+        ranked = [(float(expected_gain[p]), self._maker.feature(int(p))) for p in best]
         for first, second in self._pairs:
-            ranked.extend(self._rank_products(screen, residual, first, second, wide))
+            ranked.extend(self._rank_products(score_test, residual, first, second, wide))
         if self._raw[0].shape[1] < self._problem.table.n_columns:
-            ranked.extend(self._rank_outsiders(screen, residual, wide))
+            ranked.extend(self._rank_outsiders(score_test, residual, wide))
         ranked = _best_first(ranked)[:wide]
         if self._problem.tall is not None:
             features = [feature for _, feature in ranked]
-            ranked = _best_first(rank_again(self._problem, screen, model, features, self._tried))
+            ranked = _best_first(
+                rank_again(self._problem, score_test, model, features, self._tried)
+            )
         return ranked[:count]
 
-    def _promise(self, screen: Screen, residual: Column, basis: Matrix) -> FloatArray:
+    def _expected_gain(self, score_test: ScoreTest, residual: Column, basis: Matrix) -> FloatArray:
         """Log posterior each held feature promises to add to the model of the leaders."""
         left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
         usable = self._sound & (left > 1e-6)
         with np.errstate(all="ignore"):
             share = (residual @ self._columns) ** 2 / (left * float(residual @ residual))
         share = np.where(usable, np.clip(share - self._noise, 0.0, 1.0), 0.0)
-        return np.where(usable, screen.gain(share) + self._prior, -np.inf)
+        return np.where(usable, score_test.gain(share) + self._prior, -np.inf)
 
     def _rank_outsiders(
-        self, screen: Screen, residual: Column, count: int
+        self, score_test: ScoreTest, residual: Column, count: int
     ) -> list[tuple[float, Feature]]:
         """All covariates, also those too many to be swept, and their products with the swept.
 
@@ -284,7 +286,7 @@ class _Ranking:
             shares = np.vstack([block for _, block in blocks])
             best = np.argsort(-shares, axis=None, kind="stable")[:count]
             rows, columns = np.unravel_index(best, shares.shape)
-            gains = screen.gain(np.clip(shares[rows, columns] - self._noise, 0.0, 1.0))
+            gains = score_test.gain(np.clip(shares[rows, columns] - self._noise, 0.0, 1.0))
             for gain, i, j in zip(gains, rows, columns, strict=True):
                 partner = [self._maker.feature(int(i) - 1)] if i else []
                 feature = multiply(covariate(names[j]), *partner)
@@ -293,7 +295,7 @@ class _Ranking:
         return ranked
 
     def _rank_products(
-        self, screen: Screen, residual: Column, first: int, second: int, count: int
+        self, score_test: ScoreTest, residual: Column, first: int, second: int, count: int
     ) -> list[tuple[float, Feature]]:
         """The best products of a feature of one level and one of another."""
         right = self._raw[second]
@@ -308,7 +310,7 @@ class _Ranking:
         found.sort(reverse=True)
         found = found[:count]
         shares = np.clip(np.array([share for share, _, _ in found]) - self._noise, 0.0, 1.0)
-        gains = screen.gain(shares) + self._example(
+        gains = score_test.gain(shares) + self._example(
             int(self._starts[first]), int(self._starts[second])
         )
         return [

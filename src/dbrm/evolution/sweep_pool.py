@@ -25,7 +25,7 @@ class SweepPool:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._registry = Registry(problem.table)
-        self._kinship = problem.kinship(self._registry)
+        self._heredity_rule = problem.heredity_rule(self._registry)
         self._columns: dict[int, Column | None] = {}
 
     def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
@@ -77,7 +77,7 @@ class SweepPool:
             inside = np.isin(numbers, self._with_factors(start))
             inside &= np.cumsum(inside) <= terms.max_size
             # Greedy ascent draws nothing that matters; the generator is only for the call.
-            best = climb.climb(np.random.default_rng(0), prepared, terms, inside).last
+            best = climb.maximize(np.random.default_rng(0), prepared, terms, inside).last
         return [numbers[j] for j in np.flatnonzero(best)]
 
     def best_of(self, others: list[int], options: list[int]) -> int:
@@ -96,13 +96,13 @@ class SweepPool:
         prior = self._problem.model_prior
         terms = self._problem.prior_terms([prior.feature_log_prior(f) for f in features])
         prepared = self._problem.engine.prepare(self.columns(numbers))
-        return prepared, self._kinship.restrict(terms, features, numbers)
+        return prepared, self._heredity_rule.restrict(terms, features, numbers)
 
     def _with_factors(self, numbers: list[int]) -> list[int]:
         """These features and the factors that heredity asks for."""
         wanted = list(numbers)
         for number in numbers:
-            factors = self._kinship.missing(self.feature(number), wanted)
+            factors = self._heredity_rule.missing(self.feature(number), wanted)
             known = self.add(factors, len(factors), fresh_only=False)
             wanted.extend(factor for factor in known if factor not in wanted)
         return wanted

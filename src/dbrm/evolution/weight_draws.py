@@ -72,7 +72,7 @@ class WeightDraws:
         """One over the number of draws of each; of those given, not drawn, there are none."""
         return 1.0 / prod(self._counts[key] or 1 for key in keys)
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """The counts."""
         keys = [split_key(key) for key in self._counts]
         return Snapshot(
@@ -82,7 +82,7 @@ class WeightDraws:
             }
         )
 
-    def thaw(self, snapshot: Snapshot) -> None:
+    def set_state(self, snapshot: Snapshot) -> None:
         """Know the counts of the snapshot."""
         keys = snapshot.arrays["drawn"].tolist()
         counts = snapshot.arrays["draw_counts"].tolist()

@@ -77,7 +77,7 @@ def merge_chains(results: list[ChainResult], problem: Problem, how: str = "union
 class Merger:
     """Merges chains one after the other; memory grows with the number of distinct models.
 
-    It keeps at most ``problem.effort.max_merged`` models. Beyond that the least probable are
+    It keeps at most ``problem.budget.max_merged`` models. Beyond that the least probable are
     dropped, and their mass is added to the lost mass.
 
     Parameters
@@ -89,7 +89,7 @@ class Merger:
     def __init__(self, problem: Problem, how: str = "union") -> None:
         self._problem = problem
         self._rule = find_merge_rule(how)
-        self._capacity = problem.effort.max_merged
+        self._capacity = problem.budget.max_merged
         self._registry = Registry(problem.table)
         self._parts: list[_Part] = []
         self._n_deduplicated = 0
@@ -106,7 +106,7 @@ class Merger:
         peak = float(np.max(log_posterior))
         self._peak = max(self._peak, peak)
         best = self._peak if self._rule.common_scale else peak
-        inside = log_posterior >= max(best - self._problem.effort.window, self._floor)
+        inside = log_posterior >= max(best - self._problem.budget.window, self._floor)
         self._log_lost += [log_sum_exp(log_posterior[~inside]), result.log_lost]
         kept = result.models.take(np.flatnonzero(inside))
         numbers = _number(kept, result, self._problem, self._registry)
@@ -137,7 +137,7 @@ class Merger:
         part = _unite(parts, add_weights=self._rule.adds_weights)
         log_posterior = _log_posterior(part.models)
         if self._rule.common_scale:
-            outside = log_posterior < self._peak - self._problem.effort.window
+            outside = log_posterior < self._peak - self._problem.budget.window
             part = self._drop(part, log_posterior, outside)
             log_posterior = log_posterior[~outside]
         if len(part.models) > self._capacity:
@@ -161,9 +161,9 @@ class Merger:
         """One posterior of all chains added so far."""
         problem, registry = self._problem, self._registry
         part = self._deduplicate()
-        if problem.has_kinship:
+        if problem.has_heredity_rule:
             # Simpler spellings found by another chain may have other factors.
-            allowed = problem.kinship(registry).allows(part.models)
+            allowed = problem.heredity_rule(registry).allows(part.models)
             part = part.take(np.flatnonzero(allowed))
         models = _with_prior(part.models, problem, registry)
         models, refined = _refine(models, problem, registry)

@@ -185,7 +185,7 @@ class LiveSource(AbstractSource):
         return self.problem.latent.effects
 
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
-        most = self.problem.effort.max_averaged
+        most = self.problem.budget.max_averaged
         count = count_averaged(probability, sizes, self.n_rows, most)
         return min(count, most_latent(self.effects)) if self.effects and most is None else count
 

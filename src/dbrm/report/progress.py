@@ -18,7 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from dbrm.chains import Progress as Update
-from dbrm.evolution import Glimpse
+from dbrm.evolution import ChainProgress
 from dbrm.report.wording import shorten
 
 __all__ = ["counting_bar", "progress_bar"]
@@ -68,16 +68,19 @@ class _Board(Progress):
         total = n_chains * n_populations
         self._task = self.add_task("", total=total, chains=self._count_chains(), models=0)
 
-    def update_chain(self, chain: int, glimpse: Glimpse | None) -> None:
+    def update_chain(self, chain: int, chain_progress: ChainProgress | None) -> None:
         """Take in what one chain reports; nothing means that it has ended."""
-        if glimpse is None:
+        if chain_progress is None:
             self._done[chain], self._ended[chain] = self._each, True
         else:
-            share = glimpse.population / max(glimpse.n_populations, 1)
+            share = chain_progress.n_done / max(chain_progress.total, 1)
             self._done[chain] = round(self._each * min(share, 1.0))
-            self._evaluated[chain] = glimpse.n_evaluated
-            if glimpse.best_log_posterior > self._best:
-                self._best, self._formula = glimpse.best_log_posterior, glimpse.best_model
+            self._evaluated[chain] = chain_progress.n_evaluated
+            if chain_progress.best_log_posterior > self._best:
+                self._best, self._formula = (
+                    chain_progress.best_log_posterior,
+                    chain_progress.best_model,
+                )
         self.update(
             self._task,
             completed=sum(self._done),

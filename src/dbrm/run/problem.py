@@ -31,13 +31,13 @@ from dbrm.evidence import (
     resolve_prior,
 )
 from dbrm.evolution import (
-    Effort,
     FeatureColumns,
     Filtration,
     Grammar,
     LatentTerms,
     Operators,
     Problem,
+    SearchBudget,
     Stop,
     resolve_strategy,
 )
@@ -204,7 +204,7 @@ def pose(
             projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
         ),
         filtration=_build("filtration", Filtration, chosen.filtration),
-        effort=_effort(chosen, _default_steps(chosen, family, latent, rows)),
+        budget=_budget(chosen, _default_steps(chosen, family, latent, rows)),
         max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
         always=always,
         keep=_keep(chosen, table),
@@ -289,13 +289,13 @@ def _default_steps(
     return _EXACT_STEPS if family.name == "gaussian" or expanded else _LAPLACE_STEPS
 
 
-def _effort(chosen: Settings, default_steps: int) -> Effort:
+def _budget(chosen: Settings, default_steps: int) -> SearchBudget:
     mjmcmc = _mjmcmc(chosen.mjmcmc)
     own = mjmcmc.n_steps if mjmcmc.n_steps != Mjmcmc().n_steps else None
     n_iter = chosen.n_iter or own or default_steps
     reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
     per_chain, merged = _room(chosen)
-    return Effort(
+    return SearchBudget(
         population_size=chosen.population_size,
         n_populations=chosen.n_populations,
         mjmcmc=replace(mjmcmc, n_steps=n_iter, max_kept=min(mjmcmc.max_kept, per_chain)),
@@ -308,7 +308,7 @@ def _effort(chosen: Settings, default_steps: int) -> Effort:
         ),
         max_models=per_chain,
         max_merged=merged,
-        window=Effort().window if chosen.subsample is None else _SUBSAMPLE_WINDOW,
+        window=SearchBudget().window if chosen.subsample is None else _SUBSAMPLE_WINDOW,
         max_averaged=chosen.max_averaged,
     )
 
@@ -318,7 +318,7 @@ def _room(chosen: Settings) -> tuple[int, int]:
 
     Half of it is for the chains, half for the posterior.
     """
-    usual = Effort()
+    usual = SearchBudget()
     if chosen.max_memory is None:
         return usual.max_models, usual.max_merged
     models = int(chosen.max_memory * 1e6 / _BYTES_PER_MODEL / 2)

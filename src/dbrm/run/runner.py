@@ -119,7 +119,7 @@ class _Findings:
         """Compare the chains; where they agree, with features that none of them chose."""
         problem, chosen = self._problem, self._chosen
         found = diagnose(merged, draws)
-        special = problem.tall is not None or problem.latent.effects or problem.has_kinship
+        special = problem.tall is not None or problem.latent.effects or problem.has_heredity_rule
         if not found.agree or self._seed is None or special:
             return found
         # A stream of its own: the chains' are not touched.
@@ -131,7 +131,7 @@ class _Findings:
             problem,
             [merged.features[j] for j in merged.models.features_of(0)],
             [merged.features[j] for j in np.argsort(-inclusion, kind="stable")],
-            effort=min((chosen.time_budget or inf) / _FULL_CHECK, 1.0),
+            share=min((chosen.time_budget or inf) / _FULL_CHECK, 1.0),
             engineered=chosen.algorithm != "mjmcmc",
         )
         return replace(found, candidate=candidate)
@@ -216,10 +216,10 @@ def _sweep(problem: Problem, chosen: Settings, sign: StopSign) -> Problem:
 
     laws = tuple(sweep_projections(alone, pause)) if chosen.sweep_projections else ()
     swept = laws + tuple(sweep_features(alone, chosen.sweep, pause))
-    stop = problem.effort.stop
+    stop = problem.budget.stop
     stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
-    effort = replace(problem.effort, stop=stop)
-    return replace(problem, pool=problem.pool + swept, effort=effort)
+    budget = replace(problem.budget, stop=stop)
+    return replace(problem, pool=problem.pool + swept, budget=budget)
 
 
 def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
@@ -233,12 +233,12 @@ def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunRepor
             f"for this family; X has {n_columns}. Choose another algorithm to search instead."
         )
         raise InvalidDataError(msg)
-    effort = replace(
-        problem.effort, window=_WIDE_WINDOW, max_models=_MOST_MODELS, max_merged=_MOST_MODELS
+    budget = replace(
+        problem.budget, window=_WIDE_WINDOW, max_models=_MOST_MODELS, max_merged=_MOST_MODELS
     )
     if chosen.max_model_size is None:
         problem = replace(problem, max_model_size=len(problem.free_names))
-    problem = replace(problem, effort=effort)
+    problem = replace(problem, budget=budget)
     findings = _Findings(problem, chosen)
     with _enumeration_bar(chosen) as report:
         findings.take(run_enumeration(problem, report))

@@ -1,7 +1,7 @@
 """Pillar 3, where to look: moves over masks and the ledger of visited models."""
 
 from dbrm.search.enumeration import enumerate_population
-from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
+from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms, Walk, log_sum_exp
 from dbrm.search.ledger import (
     Ledger,
     ModelTable,
@@ -22,7 +22,7 @@ __all__ = [
     "Mjmcmc",
     "ModelTable",
     "OptimiserMix",
-    "Population",
+    "PreparedPopulation",
     "PriorTerms",
     "Walk",
     "Walker",

@@ -7,7 +7,13 @@ import numpy as np
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import forbid_orphans, inclusion_of_all, prior_of_all
 from dbrm._typing import FloatArray, StatusArray
-from dbrm.search.exploration import Exploration, Population, PriorTerms, Report, log_sum_exp
+from dbrm.search.exploration import (
+    CountCallback,
+    Exploration,
+    PreparedPopulation,
+    PriorTerms,
+    log_sum_exp,
+)
 
 __all__ = ["enumerate_population"]
 
@@ -15,13 +21,13 @@ _CHUNK = 64
 
 
 def enumerate_population(
-    population: Population,
+    population: PreparedPopulation,
     terms: PriorTerms,
     *,
     window: float,
     max_kept: int,
     rng: np.random.Generator | None = None,
-    report: Report | None = None,
+    report: CountCallback | None = None,
 ) -> Exploration:
     """Evaluate every mask of a population.
 
@@ -68,7 +74,7 @@ def enumerate_population(
 
 
 def _evaluate_possible(
-    population: Population, log_prior: FloatArray, report: Report | None
+    population: PreparedPopulation, log_prior: FloatArray, report: CountCallback | None
 ) -> tuple[FloatArray, StatusArray]:
     """Evaluate the masks of positive prior probability, which are slow, and no others."""
     values = np.full(log_prior.size, -np.inf)

@@ -12,16 +12,23 @@ import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
 
-__all__ = ["Exploration", "Population", "PriorTerms", "Report", "Walk", "log_sum_exp"]
+__all__ = [
+    "CountCallback",
+    "Exploration",
+    "PreparedPopulation",
+    "PriorTerms",
+    "Walk",
+    "log_sum_exp",
+]
 
 # A prior is taken to favour a feature if it adds this much, in nats.
 _LEAST_GAIN = 1e-9
 
 # Told how many of how many models are done.
-Report = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 
 
-class Population(Protocol):
+class PreparedPopulation(Protocol):
     """Columns prepared for evaluation; `dbrm.evidence` provides them."""
 
     enumeration_limit: int
@@ -34,7 +41,7 @@ class Population(Protocol):
         """Log evidence and status of each row of `masks`."""
 
     def log_evidence_of_all(
-        self, max_size: int, report: Report | None = None
+        self, max_size: int, report: CountCallback | None = None
     ) -> tuple[FloatArray, StatusArray]:
         """Log evidence and status of all subsets; bit ``j`` of the index is column ``j``."""
 

@@ -15,7 +15,7 @@ from dbrm._kernels import mjmcmc as source
 from dbrm._kernels.store import new_store
 from dbrm._typing import FloatArray, Mask
 from dbrm.errors import InvalidSettingError
-from dbrm.search.exploration import Exploration, Population, PriorTerms
+from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms
 from dbrm.search.walker import KERNEL_NAMES, Walker, collect, kernels, new_target
 
 __all__ = ["KERNEL_NAMES", "KernelMix", "Mjmcmc", "OptimiserMix"]
@@ -158,7 +158,11 @@ class Mjmcmc:
         )
 
     def explore(
-        self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
+        self,
+        rng: np.random.Generator,
+        population: PreparedPopulation,
+        terms: PriorTerms,
+        start: Mask,
     ) -> Exploration:
         """Walk through the masks of a population from `start`."""
         start = self.begin(rng, population, terms, start)
@@ -167,16 +171,24 @@ class Mjmcmc:
         return walker.found()
 
     def begin(
-        self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
+        self,
+        rng: np.random.Generator,
+        population: PreparedPopulation,
+        terms: PriorTerms,
+        start: Mask,
     ) -> Mask:
         """Where a walk from `start` begins: there, or on top of the hill."""
         if not self.ascend:
             return start
         steepest = replace(self, optimisers=OptimiserMix(annealing=0.0, local=0.0))
-        return steepest.climb(rng, population, terms, start).last
+        return steepest.maximize(rng, population, terms, start).last
 
-    def climb(
-        self, rng: np.random.Generator, population: Population, terms: PriorTerms, start: Mask
+    def maximize(
+        self,
+        rng: np.random.Generator,
+        population: PreparedPopulation,
+        terms: PriorTerms,
+        start: Mask,
     ) -> Exploration:
         """Climb from `start` by one of the optimisers; ``last`` is where it ends."""
         size = population.size

@@ -15,7 +15,7 @@ from dbrm._kernels.plain import plain
 from dbrm._kernels.store import Store, new_store, refill
 from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.data.schema import refuse_unless
-from dbrm.search.exploration import Exploration, Population, PriorTerms, Walk, log_sum_exp
+from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms, Walk, log_sum_exp
 from dbrm.status import Status
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Walker:
     """
 
     def __init__(
-        self, settings: "Mjmcmc", population: Population, terms: PriorTerms, start: Mask
+        self, settings: "Mjmcmc", population: PreparedPopulation, terms: PriorTerms, start: Mask
     ) -> None:
         size = population.size
         self._settings = settings
@@ -145,7 +145,7 @@ def kernels(target: source.Target) -> Any:
     return source if isinstance(target.context, COMPILED_CONTEXTS) else plain(source)
 
 
-def new_target(population: Population, store: Store, terms: PriorTerms) -> source.Target:
+def new_target(population: PreparedPopulation, store: Store, terms: PriorTerms) -> source.Target:
     """What a loop samples from."""
     context = population.kernel().context
     return source.Target(

@@ -11,11 +11,11 @@ import pytest
 
 import dbrm
 from dbrm.errors import ChainError, DBRMWarning, InvalidSettingError
-from dbrm.evolution import ALGORITHMS, AbstractRun
+from dbrm.evolution import ALGORITHMS, AbstractChain
 from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 
 
-class Flaky(AbstractRun):
+class Flaky(AbstractChain):
     """GMJMCMC whose third population fails, as often as it is told to."""
 
     failures: dict[int, int] = {}  # noqa: RUF012
@@ -40,14 +40,14 @@ class Flaky(AbstractRun):
     def n_done(self):
         return self._run.n_done
 
-    def glimpse(self):
-        return self._run.glimpse()
+    def progress(self):
+        return self._run.progress()
 
-    def freeze(self):
-        return self._run.freeze()
+    def get_state(self):
+        return self._run.get_state()
 
-    def thaw(self, snapshot):
-        self._run.thaw(snapshot)
+    def set_state(self, snapshot):
+        self._run.set_state(snapshot)
 
     def result(self):
         return self._run.result()

@@ -95,7 +95,7 @@ def test_signals_that_are_ignored_stay_ignored(data, settings, whole, same, hand
     for number in (signal.SIGINT, signal.SIGTERM):
         handlers(number, signal.SIG_IGN)
 
-    def interrupt(chain, glimpse):
+    def interrupt(chain, chain_progress):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -254,7 +254,7 @@ def test_an_interrupted_run_resumes_to_the_same_end(data, settings, whole, same,
     """However far it got."""
     calls = []
 
-    def interrupt_later(progress, chain, glimpse):
+    def interrupt_later(progress, chain, chain_progress):
         calls.append(chain)
         if len(calls) == 5:
             os.kill(os.getpid(), signal.SIGINT)
@@ -275,7 +275,7 @@ def test_a_second_interrupt_is_as_always(whole, rng):
     problem = whole._problem
     seen = []
 
-    def progress(chain, glimpse):
+    def progress(chain, chain_progress):
         seen.append(chain)
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)

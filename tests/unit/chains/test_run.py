@@ -57,8 +57,8 @@ def test_chains_use_one_thread_of_linear_algebra(data):
     problem = dbrm.fit(*data, **QUICK | {"n_chains": 1})._problem
     threads = []
 
-    def progress(chain, glimpse):
-        if glimpse is not None:
+    def progress(chain, chain_progress):
+        if chain_progress is not None:
             threads.extend(pool["num_threads"] for pool in threadpool_info())
 
     run_chains(problem, 1, np.random.SeedSequence(1), progress=progress)
@@ -110,15 +110,19 @@ def test_progress_is_told(data):
     problem = dbrm.fit(*data, **QUICK | {"n_chains": 1})._problem
     told = []
 
-    def progress(chain, glimpse):
-        told.append((chain, glimpse))
+    def progress(chain, chain_progress):
+        told.append((chain, chain_progress))
 
     run_chains(problem, 2, np.random.SeedSequence(1), progress=progress)
-    assert [chain for chain, glimpse in told if glimpse is None] == [0, 1]
-    seen = [glimpse for chain, glimpse in told if chain == 1 and glimpse is not None]
-    assert [glimpse.population for glimpse in seen] == [1, 2, 3, 4, 5, 6]
+    assert [chain for chain, chain_progress in told if chain_progress is None] == [0, 1]
+    seen = [
+        chain_progress
+        for chain, chain_progress in told
+        if chain == 1 and chain_progress is not None
+    ]
+    assert [chain_progress.n_done for chain_progress in seen] == [1, 2, 3, 4, 5, 6]
     assert all(a.n_evaluated <= b.n_evaluated for a, b in pairwise(seen))
-    bests = [glimpse.best_log_posterior for glimpse in seen]
+    bests = [chain_progress.best_log_posterior for chain_progress in seen]
     assert bests == sorted(bests)
 
 

@@ -33,15 +33,17 @@ def test_progress_comes_from_workers_too(whole, monkeypatch):
     monkeypatch.setattr("dbrm.chains.run._WATCHED_ROUND", 0.05)
     told, results = [], []
 
-    def progress(chain, glimpse):
-        told.append((chain, glimpse))
+    def progress(chain, chain_progress):
+        told.append((chain, chain_progress))
 
     with joblib.parallel_config(backend="threading"):
         sequence = np.random.SeedSequence(1)
         run_chains(whole._problem, 3, sequence, results.append, n_jobs=2, progress=progress)
     assert len(results) == 3
-    assert sorted(chain for chain, glimpse in told if glimpse is None) == [0, 1, 2]
-    assert any(0 < glimpse.population < 12 for _, glimpse in told if glimpse is not None)
+    assert sorted(chain for chain, chain_progress in told if chain_progress is None) == [0, 1, 2]
+    assert any(
+        0 < chain_progress.n_done < 12 for _, chain_progress in told if chain_progress is not None
+    )
 
 
 def test_results_come_in_the_order_of_the_chains(whole, monkeypatch):

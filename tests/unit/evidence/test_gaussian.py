@@ -446,24 +446,24 @@ def test_projection_weights_survive_extreme_units(data, scale):
 
 
 @pytest.mark.parametrize("size", [0, 2])
-def test_the_promise_of_a_newcomer_is_its_gain(data, size):
-    """For a column orthogonal to the model the screen's gain is exact."""
+def test_the_promise_of_a_candidate_is_its_gain(data, size):
+    """For a column orthogonal to the model the score_test's gain is exact."""
     columns, response = data
     engine = GaussianEngine(response, Jeffreys())
-    screen = engine.screen(columns[:, :size])
+    score_test = engine.score_test(columns[:, :size])
     design = np.column_stack([np.ones(30), columns[:, :size]])
-    newcomer = columns[:, 3] - design @ np.linalg.lstsq(design, columns[:, 3])[0]
-    share = (newcomer @ screen.residual) ** 2
-    share /= (newcomer @ newcomer) * (screen.residual @ screen.residual)
-    grown = engine.log_evidence(np.column_stack([columns[:, :size], newcomer]))[0]
+    candidate = columns[:, 3] - design @ np.linalg.lstsq(design, columns[:, 3])[0]
+    share = (candidate @ score_test.residual) ** 2
+    share /= (candidate @ candidate) * (score_test.residual @ score_test.residual)
+    grown = engine.log_evidence(np.column_stack([columns[:, :size], candidate]))[0]
     expected = grown - engine.log_evidence(columns[:, :size])[0]
-    assert screen.gain(np.array([share]))[0] == pytest.approx(expected, abs=1e-8)
+    assert score_test.gain(np.array([share]))[0] == pytest.approx(expected, abs=1e-8)
 
 
 def test_a_screen_without_room_promises_nothing(rng):
     """Three rows and two columns: one more model size and nothing is left."""
     engine = GaussianEngine(rng.normal(size=3), Jeffreys())
-    assert engine.screen(rng.normal(size=(3, 2))).gain(np.array([0.5]))[0] == -np.inf
+    assert engine.score_test(rng.normal(size=(3, 2))).gain(np.array([0.5]))[0] == -np.inf
 
 
 @pytest.mark.parametrize("n", [9, 60])

@@ -5,7 +5,7 @@ import pytest
 
 from dbrm.data import Table
 from dbrm.evidence import GaussianEngine, Jeffreys
-from dbrm.evolution import Effort, Filtration, Grammar, Operators, Problem
+from dbrm.evolution import Filtration, Grammar, Operators, Problem, SearchBudget
 from dbrm.features import covariate, resolve_transforms
 from dbrm.priors import Complexity
 
@@ -45,7 +45,7 @@ def pose():
                 max_complexity=max_complexity,
             ),
             filtration=Filtration() if filtration is None else filtration,
-            effort=Effort(population_size=population_size, n_populations=n_populations),
+            budget=SearchBudget(population_size=population_size, n_populations=n_populations),
             max_model_size=max_model_size,
             always=tuple(covariate(name) for name in always),
             pool=tuple(pool),

@@ -73,7 +73,7 @@ def test_a_chain_learns_population_by_population(pose, rng, monkeypatch):
     problem = replace(
         problem,
         grammar=replace(problem.grammar, adaptive=True),
-        effort=replace(problem.effort, n_populations=12),
+        budget=replace(problem.budget, n_populations=12),
     )
     proceed(Gmjmcmc(rng, problem)).result()
     assert len(learned) == 11

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbrm.errors import UnknownNameError
-from dbrm.evolution import ALGORITHMS, AbstractRun, Effort, find_algorithm
+from dbrm.evolution import ALGORITHMS, AbstractChain, SearchBudget, find_algorithm
 
 
 def test_every_algorithm_registers_itself():
@@ -24,12 +24,12 @@ def test_a_name_cannot_be_taken_twice():
 
 def test_algorithms_that_search_have_chains():
     for algorithm in ALGORITHMS.values():
-        assert algorithm.searches == issubclass(algorithm, AbstractRun)
+        assert algorithm.searches == issubclass(algorithm, AbstractChain)
 
 
 @pytest.mark.parametrize(
     ("name", "total"), [("gmjmcmc", 7), ("rgmjmcmc", 18), ("pool-gibbs", 18), ("mjmcmc", 11)]
 )
 def test_total_counts_populations_and_steps(name, total):
-    effort = replace(Effort(), n_populations=7, n_final=11)
-    assert find_algorithm(name).total(effort) == total
+    budget = replace(SearchBudget(), n_populations=7, n_final=11)
+    assert find_algorithm(name).total(budget) == total

@@ -6,7 +6,7 @@ import pytest
 
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.problem import Stop
 from dbrm.features import parse_feature
 from dbrm.search import Mjmcmc
@@ -20,7 +20,7 @@ def evolve(pose, rng):
     def evolve(pool=(), **stop):
         features = [parse_feature(text, ("x1", "x2", "x3", "x4")) for text in pool]
         problem = pose(values, response, pool=features)
-        chain = Chain(replace(problem, effort=replace(problem.effort, stop=Stop(**stop))))
+        chain = ChainRecord(replace(problem, budget=replace(problem.budget, stop=Stop(**stop))))
         evolution = Evolution(rng, chain)
         proceed(evolution)
         return evolution.n_done, chain
@@ -60,6 +60,6 @@ def test_only_the_walk_through_the_first_population_begins_on_a_hill(pose, rng, 
     values = rng.normal(size=(60, 30))
     problem = pose(values, values[:, 0] + rng.normal(size=60), population_size=30, n_populations=3)
     steps = Mjmcmc(n_steps=20, ascend=True)
-    effort = replace(problem.effort, mjmcmc=steps, n_init=20, n_final=20)
-    proceed(Evolution(rng, Chain(replace(problem, effort=effort))))
+    budget = replace(problem.budget, mjmcmc=steps, n_init=20, n_final=20)
+    proceed(Evolution(rng, ChainRecord(replace(problem, budget=budget))))
     assert begun == [True, False, False]

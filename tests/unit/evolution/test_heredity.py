@@ -41,7 +41,7 @@ def crossed(rng):
 def test_factors_are_counted(rng, pose, rule):
     problem = replace(pose(rng.normal(size=(20, 3)), rng.normal(size=20)), heredity=rule)
     registry = Registry(problem.table)
-    kin = problem.kinship(registry)
+    kin = problem.heredity_rule(registry)
     number = {f: registry.number(f, problem.table.column(str(f))) for f in (X1, X2, X3)}
     product = multiply(X1, X1, X2)
     assert kin.missing(product, []) == [X1, X2]
@@ -57,7 +57,7 @@ def test_factors_are_counted(rng, pose, rule):
 @pytest.mark.parametrize(("rule", "allowed"), [("weak", True), ("strong", False), (None, True)])
 def test_features_of_every_model_count_as_present(rng, pose, rule, allowed):
     problem = pose(rng.normal(size=(20, 3)), rng.normal(size=20), always=("x1",))
-    kin = replace(problem, heredity=rule).kinship(Registry(problem.table))
+    kin = replace(problem, heredity=rule).heredity_rule(Registry(problem.table))
     assert kin.satisfied(multiply(X1, X2), []) == allowed
     assert kin.satisfied(multiply(X1, X1), [])
 
@@ -72,7 +72,7 @@ def test_enumeration_is_brute_force_over_allowed_models(rng, pose, rule):
     columns = np.column_stack([feature.evaluate(problem.table) for feature in features])
     numbers = [registry.number(f, column) for f, column in zip(features, columns.T, strict=True)]
     prior = problem.prior_terms([problem.model_prior.feature_log_prior(f) for f in features])
-    terms = problem.kinship(registry).restrict(prior, features, numbers)
+    terms = problem.heredity_rule(registry).restrict(prior, features, numbers)
     found = enumerate_population(
         problem.engine.prepare(columns), terms, window=np.inf, max_kept=100
     )
@@ -146,7 +146,7 @@ def test_populations_bring_factors_along_and_keep_them(rng, pose, rule):
     problem = replace(problem, heredity=rule)
     registry, rejections = Registry(problem.table), Rejections()
     population = first_population(problem, registry, rejections)
-    kin, n_products = problem.kinship(registry), 0
+    kin, n_products = problem.heredity_rule(registry), 0
     for _ in range(30):
         population = next_population(
             rng, problem, registry, rejections, population, rng.random(population.size)

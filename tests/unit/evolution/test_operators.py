@@ -117,14 +117,14 @@ def test_without_a_population_parents_are_covariates(rng):
     assert {empty.draw(rng) for _ in range(50)} == {X, Z}
 
 
-def test_newcomers_come_from_the_pool_better_ones_more_often(rng):
+def test_candidates_come_from_the_pool_better_ones_more_often(rng):
     pool = tuple(dbrm.parse_feature(f"sin(y{j})") for j in range(20))
-    drawn = Counter(parents(pool=pool).newcomer(rng) for _ in range(6000))
+    drawn = Counter(parents(pool=pool).draw_candidate(rng) for _ in range(6000))
     counts = [drawn[feature] for feature in pool]
     # The last one was once never drawn.
     assert min(counts) > 0
     assert counts[0] > counts[4] > counts[19]
-    # A quarter of the newcomers are covariates; 1500 expected, five standard deviations are 170.
+    # A quarter of the candidates are covariates; 1500 expected, five standard deviations are 170.
     assert abs(drawn[X] + drawn[Z] - 1500) < 170
 
 

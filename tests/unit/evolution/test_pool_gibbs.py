@@ -10,7 +10,7 @@ import pytest
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.pool_gibbs import PoolGibbs, _Sampler, draw_window, log_window_count
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.problem import Stop
 from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.features import covariate, multiply
@@ -46,7 +46,7 @@ def test_a_window_as_large_as_the_pool_is_the_pool(rng):
 
 @pytest.fixture
 def sampler(problem, rng):
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     proceed(Evolution(rng, chain))
     pool = fill_reservoir(chain, 12)
     return _Sampler(chain, pool, [chain.registry.features[number] for number in pool.numbers])
@@ -85,8 +85,8 @@ def test_the_start_is_the_best_model_of_the_pool(sampler):
 
 
 def test_draws_are_averages_of_conditional_inclusion(problem, rng):
-    effort = replace(problem.effort, n_final=50)
-    result = proceed(PoolGibbs(rng, replace(problem, effort=effort))).result()
+    budget = replace(problem.budget, n_final=50)
+    result = proceed(PoolGibbs(rng, replace(problem, budget=budget))).result()
     assert result.draws.size.shape == (50,)
     assert result.draws.frequency.max() <= 1.0 + 1e-12
     product = [str(feature) for feature in result.features].index("x1*x2")
@@ -94,8 +94,8 @@ def test_draws_are_averages_of_conditional_inclusion(problem, rng):
 
 
 def test_a_chain_that_is_out_of_time_takes_one_step(problem, rng):
-    effort = replace(problem.effort, n_final=10_000, stop=Stop(seconds=0.0))
-    result = proceed(PoolGibbs(rng, replace(problem, effort=effort))).result()
+    budget = replace(problem.budget, n_final=10_000, stop=Stop(seconds=0.0))
+    result = proceed(PoolGibbs(rng, replace(problem, budget=budget))).result()
     assert result.draws.size.shape == (1,)
 
 
@@ -104,7 +104,7 @@ def test_no_step_begins_on_a_hill(pose):
     draw = np.random.default_rng(2)
     values = draw.normal(size=(60, 30))
     problem = pose(values, values[:, 0] + draw.normal(size=60), population_size=28)
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     for name in problem.free_names:
         chain.registry.number(covariate(name), problem.table.column(name))
     features = chain.registry.features
@@ -112,7 +112,7 @@ def test_no_step_begins_on_a_hill(pose):
     ends = []
     for ascend in (False, True):
         mjmcmc = Mjmcmc(n_steps=3, ascend=ascend)
-        chain.problem = replace(problem, effort=replace(problem.effort, mjmcmc=mjmcmc))
+        chain.problem = replace(problem, budget=replace(problem.budget, mjmcmc=mjmcmc))
         model = _Sampler(chain, pool, features).step(np.random.default_rng(1), [5, 6, 7])[0]
         ends.append(model)
     assert ends[0] == ends[1]

@@ -5,10 +5,10 @@ import pytest
 
 import dbrm
 from dbrm.evolution import (
-    Effort,
     Filtration,
     Operators,
     Registry,
+    SearchBudget,
     proceed,
     run_enumeration,
 )
@@ -254,10 +254,10 @@ def test_a_large_population_is_walked_not_enumerated(rng, pose):
 def _with_steps(problem, n_steps):
     from dataclasses import replace
 
-    effort = problem.effort
-    assert isinstance(effort, Effort)
-    mjmcmc = replace(effort.mjmcmc, n_steps=n_steps)
-    return replace(problem, effort=replace(effort, mjmcmc=mjmcmc, n_init=n_steps, n_final=n_steps))
+    budget = problem.budget
+    assert isinstance(budget, SearchBudget)
+    mjmcmc = replace(budget.mjmcmc, n_steps=n_steps)
+    return replace(problem, budget=replace(budget, mjmcmc=mjmcmc, n_init=n_steps, n_final=n_steps))
 
 
 def test_a_few_dependent_features_find_a_place_but_no_copies(rng, pose):

@@ -5,7 +5,7 @@ import pytest
 
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import covariate, evaluate, multiply
 
@@ -20,7 +20,7 @@ def evolved(pose, values, rng):
     """A chain whose first phase is over; the response is a product and noise."""
     response = values[:, 0] * values[:, 1] + 0.5 * rng.normal(size=60)
     product = multiply(covariate("x1"), covariate("x2"))
-    chain = Chain(pose(values, response, pool=(product,)))
+    chain = ChainRecord(pose(values, response, pool=(product,)))
     proceed(Evolution(rng, chain))
     return chain
 
@@ -61,12 +61,12 @@ def test_capacity_holds_and_the_best_come_first(evolved):
 def test_the_pool_fills_what_is_left(pose, values, rng):
     swept = multiply(covariate("x3"), covariate("x4"))
     problem = pose(values, rng.normal(size=60), pool=(swept,), n_populations=1, population_size=2)
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     proceed(Evolution(rng, chain))
     assert "x3*x4" in texts(chain, fill_reservoir(chain, 50))
 
 
 def test_columns_that_every_model_holds_are_left_out(pose, values, rng):
-    chain = Chain(pose(values, rng.normal(size=60), always=("x1",)))
+    chain = ChainRecord(pose(values, rng.normal(size=60), always=("x1",)))
     proceed(Evolution(rng, chain))
     assert "x1" not in texts(chain, fill_reservoir(chain, 50))

@@ -8,7 +8,7 @@ import pytest
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import Rgmjmcmc, _draw_start, _FeatureSpace
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.problem import Stop
 from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import parse_feature
@@ -23,7 +23,7 @@ def problem(pose, rng):
 
 @pytest.fixture
 def chain(problem, rng):
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     proceed(Evolution(rng, chain))
     return chain
 
@@ -93,10 +93,10 @@ def test_the_posterior_of_a_model_is_evidence_and_prior(space, chain):
 
 def test_climbing_stays_inside_and_never_descends(space, rng):
     """Greedy ascent from the empty model; other optimisers may end lower."""
-    effort = space._problem.effort
-    greedy = replace(effort.mjmcmc.optimisers, annealing=0.0, local=0.0)
-    climb = replace(effort.mjmcmc, optimisers=greedy)
-    space._problem = replace(space._problem, effort=replace(effort, mjmcmc=climb))
+    budget = space._problem.budget
+    greedy = replace(budget.mjmcmc.optimisers, annealing=0.0, local=0.0)
+    climb = replace(budget.mjmcmc, optimisers=greedy)
+    space._problem = replace(space._problem, budget=replace(budget, mjmcmc=climb))
     for _ in range(10):
         population = space.grow(rng, frozenset())
         top = space.optimise(rng, frozenset(), population)
@@ -128,8 +128,8 @@ def test_where_no_model_is_left_a_chain_starts_at_the_empty_one(chain, space, rn
 
 
 def test_draws_are_recorded_step_by_step(problem, rng):
-    effort = replace(problem.effort, n_final=80)
-    result = proceed(Rgmjmcmc(rng, replace(problem, effort=effort))).result()
+    budget = replace(problem.budget, n_final=80)
+    result = proceed(Rgmjmcmc(rng, replace(problem, budget=budget))).result()
     assert result.draws.log_posterior.shape == result.draws.size.shape == (80,)
     assert result.draws.frequency.sum() == pytest.approx(result.draws.size.mean())
     assert result.moves["population swap"][0] == 80
@@ -138,6 +138,6 @@ def test_draws_are_recorded_step_by_step(problem, rng):
 
 
 def test_a_chain_that_is_out_of_time_takes_one_step(problem, rng):
-    effort = replace(problem.effort, n_final=10_000, stop=Stop(seconds=0.0))
-    result = proceed(Rgmjmcmc(rng, replace(problem, effort=effort))).result()
+    budget = replace(problem.budget, n_final=10_000, stop=Stop(seconds=0.0))
+    result = proceed(Rgmjmcmc(rng, replace(problem, budget=budget))).result()
     assert result.draws.size.shape == (1,)

@@ -46,11 +46,11 @@ def problem(**options):
 
 
 def start(algorithm, options, posed):
-    effort = replace(
-        posed.effort, n_populations=options["n_populations"], n_final=options["n_final"]
+    budget = replace(
+        posed.budget, n_populations=options["n_populations"], n_final=options["n_final"]
     )
     rng = np.random.Generator(np.random.PCG64(seed_sequence(5)))
-    return chain_class(algorithm)(rng, replace(posed, effort=effort))
+    return chain_class(algorithm)(rng, replace(posed, budget=budget))
 
 
 def assert_same(one, other):
@@ -77,9 +77,9 @@ def check(algorithm, options, folder):
     with Checkpoint(folder, "test") as checkpoint:
         while not piece.finished:
             piece.advance(7)
-            checkpoint.save_chain(0, piece.freeze(), posed, piece.n_done)
+            checkpoint.save_chain(0, piece.get_state(), posed, piece.n_done)
             fresh = start(algorithm, options, posed)
-            fresh.thaw(checkpoint.load_chain(0, posed, fresh.layout))
+            fresh.set_state(checkpoint.load_chain(0, posed, fresh.layout))
             assert fresh.n_done == piece.n_done
             piece = fresh
     assert piece.n_done == whole.n_done > 1
@@ -113,10 +113,10 @@ def test_a_state_that_is_changed_is_noticed(algorithm, tmp_path):
     whole = proceed(start(algorithm, options, posed)).result()
     piece = start(algorithm, options, posed)
     piece.advance(3)
-    snapshot = piece.freeze()
+    snapshot = piece.get_state()
     other = np.random.Generator(np.random.PCG64(1)).bit_generator.state
     snapshot.content["generator.state"] = other
     fresh = start(algorithm, options, posed)
-    fresh.thaw(snapshot)
+    fresh.set_state(snapshot)
     with pytest.raises(AssertionError):
         assert_same(proceed(fresh).result(), whole)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.evolution import Effort, proceed
+from dbrm.evolution import SearchBudget, proceed
 from dbrm.evolution.algorithms.rgmjmcmc import Rgmjmcmc
 from dbrm.evolution.projection import Bayes
 from dbrm.evolution.weight_draws import WeightDraws
@@ -71,7 +71,7 @@ def test_draws_of_one_column_add_up():
 
 def test_counts_are_kept_in_snapshots():
     draws, again = noted(FIRST, SECOND), WeightDraws()
-    again.thaw(draws.freeze())
+    again.set_state(draws.get_state())
     assert again.counts == draws.counts
     assert len(draws.counts) == 1
 
@@ -166,8 +166,8 @@ def test_pool_gibbs_has_the_same_target(data):
 
 def test_rgmjmcmc_has_the_same_target_and_draws_no_weights(data, rng):
     """A new draw could never be left again: no way back leads through it."""
-    effort = Effort(population_size=8, n_populations=6, n_final=30)
-    problem = replace(fit(data, Bayes(), 1)._problem, effort=effort)
+    budget = SearchBudget(population_size=8, n_populations=6, n_final=30)
+    problem = replace(fit(data, Bayes(), 1)._problem, budget=budget)
     run = Rgmjmcmc(rng, problem)
     while not run._evolution.finished:
         run.advance(1)

@@ -10,7 +10,7 @@ import dbrm
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import GaussianEngine, Jeffreys
-from dbrm.evolution import ChainResult, Effort, Filtration, Grammar, Problem
+from dbrm.evolution import ChainResult, Filtration, Grammar, Problem, SearchBudget
 from dbrm.features import resolve_transforms
 from dbrm.posterior import merge_chains
 from dbrm.priors import Complexity
@@ -30,7 +30,7 @@ def problem(rng):
         model_prior=Complexity(PENALTY),
         grammar=Grammar(resolve_transforms(["troot", "sin"])),
         filtration=Filtration(),
-        effort=Effort(),
+        budget=SearchBudget(),
         max_model_size=5,
     )
 

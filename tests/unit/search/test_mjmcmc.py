@@ -190,7 +190,9 @@ def test_a_climb_among_dependent_columns_finds_nothing_and_says_so(rng):
     population = GaussianEngine(column + rng.normal(size=40), Jeffreys()).prepare(columns)
     settings = Mjmcmc(greedy_steps=2, n_steps=5)
     with np.errstate(invalid="raise"):
-        found = [settings.climb(rng, population, terms(size=12), np.ones(12, bool)) for _ in "123"]
+        found = [
+            settings.maximize(rng, population, terms(size=12), np.ones(12, bool)) for _ in "123"
+        ]
     lost = [one for one in found if one.log_mass == -np.inf]
     assert lost
     assert all(np.all(one.inclusion == 0.0) for one in lost)

@@ -1,6 +1,6 @@
 """The algorithms, each in a file of its own, which registers it.
 
-To add one, add a module with a class that derives from `AbstractRun`, states its traits
+To add one, add a module with a class that derives from `AbstractChain`, states its traits
 (`AbstractAlgorithm`) and is decorated with ``@ALGORITHMS.register(name)``.
 """
 
@@ -8,9 +8,9 @@ from dbrm._choices import import_modules
 from dbrm.evolution.algorithms.base import (
     ALGORITHMS,
     AbstractAlgorithm,
-    AbstractRun,
+    AbstractChain,
     Pause,
-    Report,
+    ProgressCallback,
     find_algorithm,
     proceed,
 )
@@ -18,9 +18,9 @@ from dbrm.evolution.algorithms.base import (
 __all__ = [
     "ALGORITHMS",
     "AbstractAlgorithm",
-    "AbstractRun",
+    "AbstractChain",
     "Pause",
-    "Report",
+    "ProgressCallback",
     "find_algorithm",
     "proceed",
 ]

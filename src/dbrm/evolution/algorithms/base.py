@@ -8,24 +8,24 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from dbrm._choices import Choices
-from dbrm.evolution.chain import ChainResult, Glimpse
+from dbrm.evolution.chain import ChainProgress, ChainResult
 from dbrm.evolution.layout import Layout
-from dbrm.evolution.problem import Effort, Problem
+from dbrm.evolution.problem import Problem, SearchBudget
 from dbrm.evolution.snapshot import Snapshot
 
 __all__ = [
     "ALGORITHMS",
     "AbstractAlgorithm",
-    "AbstractRun",
+    "AbstractChain",
     "Pause",
-    "Report",
+    "ProgressCallback",
     "find_algorithm",
     "never",
     "proceed",
 ]
 
-Report = Callable[[Glimpse], None]
-Run = TypeVar("Run", bound="AbstractRun")
+ProgressCallback = Callable[[ChainProgress], None]
+Run = TypeVar("Run", bound="AbstractChain")
 # Asked between populations, and between parts of the sweep, whether to stop for now.
 Pause = Callable[[], bool]
 
@@ -54,7 +54,7 @@ class AbstractAlgorithm(ABC):  # noqa: B024 (what is abstract comes with chains)
     needs_all_rows
         Whether all rows must be in memory.
     unit
-        What progress bars count: `AbstractRun.total` of these.
+        What progress bars count: `AbstractChain.total` of these.
     """
 
     engineers: ClassVar[bool] = True
@@ -73,7 +73,7 @@ def find_algorithm(name: str) -> type[AbstractAlgorithm]:
     return ALGORITHMS.find(name)
 
 
-class AbstractRun(AbstractAlgorithm):
+class AbstractChain(AbstractAlgorithm):
     """One chain of an algorithm.
 
     Its steps are a function of the problem and the generator it was given: not of how
@@ -86,7 +86,7 @@ class AbstractRun(AbstractAlgorithm):
 
     @staticmethod
     @abstractmethod
-    def total(effort: Effort) -> int:
+    def total(budget: SearchBudget) -> int:
         """How far `n_done` goes unless a chain ends early; counted in `unit`."""
 
     @staticmethod
@@ -109,16 +109,16 @@ class AbstractRun(AbstractAlgorithm):
         """Do the next population, or the next steps, so many at most."""
 
     @abstractmethod
-    def glimpse(self) -> Glimpse:
+    def progress(self) -> ChainProgress:
         """How far it is, and the best model so far."""
 
     @abstractmethod
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """All that the next steps depend on, besides the problem."""
 
     @abstractmethod
-    def thaw(self, snapshot: Snapshot) -> None:
-        """Go back to where `freeze` was called; for a run that has not begun."""
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Go back to where `get_state` was called; for a run that has not begun."""
 
     @abstractmethod
     def result(self) -> ChainResult:
@@ -126,7 +126,11 @@ class AbstractRun(AbstractAlgorithm):
 
 
 def proceed(
-    run: Run, pause: Pause = never, report: Report | None = None, *, until: int = sys.maxsize
+    run: Run,
+    pause: Pause = never,
+    report: ProgressCallback | None = None,
+    *,
+    until: int = sys.maxsize,
 ) -> Run:
     """Let a run go on until it is finished, so much is done, or it is told to pause.
 
@@ -135,7 +139,7 @@ def proceed(
     while not run.finished and run.n_done < until:
         run.advance(until - run.n_done)
         if report is not None:
-            report(run.glimpse())
+            report(run.progress())
         if pause():
             break
     return run

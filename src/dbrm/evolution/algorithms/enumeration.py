@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import final
 
 from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractAlgorithm
-from dbrm.evolution.chain import Chain, ChainResult
+from dbrm.evolution.chain import ChainRecord, ChainResult
 from dbrm.evolution.population import all_covariates
 from dbrm.evolution.problem import Problem
 from dbrm.search import enumerate_population
@@ -29,13 +29,13 @@ def run_enumeration(
 
     `report` is told how many of how many models are done, where that takes time.
     """
-    chain = Chain(problem)
+    chain = ChainRecord(problem)
     population = all_covariates(problem, chain.registry)
     found = enumerate_population(
         problem.prepare(population.features(chain.registry), population.columns),
         population.prior_terms(problem, chain.registry),
-        window=problem.effort.window,
-        max_kept=problem.effort.max_models,
+        window=problem.budget.window,
+        max_kept=problem.budget.max_models,
         report=report,
     )
     chain.record(found, population)

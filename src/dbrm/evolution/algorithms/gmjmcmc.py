@@ -14,12 +14,12 @@ import numpy as np
 from dbrm._typing import FloatArray, Mask
 from dbrm.data.schema import refuse_unless
 from dbrm.evolution.adaptation import OperatorMemory
-from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractRun
-from dbrm.evolution.chain import Chain, ChainResult, Glimpse
+from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractChain
+from dbrm.evolution.chain import ChainProgress, ChainRecord, ChainResult
 from dbrm.evolution.layout import evolution_layout
 from dbrm.evolution.population import Population, first_population, next_population
-from dbrm.evolution.problem import Effort, Problem
-from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.evolution.problem import Problem, SearchBudget
+from dbrm.evolution.snapshot import Snapshot, get_generator_state, set_generator_state
 
 __all__ = ["Evolution", "Gmjmcmc"]
 
@@ -33,7 +33,7 @@ class Evolution:
     """
 
     def __init__(
-        self, rng: np.random.Generator, chain: Chain, *, share_of_time: float = 1.0
+        self, rng: np.random.Generator, chain: ChainRecord, *, share_of_time: float = 1.0
     ) -> None:
         grammar = chain.problem.grammar
         self._rng = rng
@@ -49,16 +49,16 @@ class Evolution:
     def advance(self, most: int = 1) -> None:  # noqa: ARG002
         """Make the next population and explore it."""
         chain = self._chain
-        effort = chain.problem.effort
+        budget = chain.problem.budget
         population = self._next()
         start = self._carry_over(population)
-        n_steps = effort.mjmcmc.n_steps
+        n_steps = budget.mjmcmc.n_steps
         if self.n_done == 0:
-            n_steps = effort.n_init
-        elif self.n_done + 1 == effort.n_populations:
-            n_steps = effort.n_final
-        ascend = effort.mjmcmc.ascend and self.n_done == 0
-        steps = replace(effort.mjmcmc, n_steps=n_steps, ascend=ascend)
+            n_steps = budget.n_init
+        elif self.n_done + 1 == budget.n_populations:
+            n_steps = budget.n_final
+        ascend = budget.mjmcmc.ascend and self.n_done == 0
+        steps = replace(budget.mjmcmc, n_steps=n_steps, ascend=ascend)
         found = chain.explore(self._rng, population, start, steps)
         self._numbers, self._last = population.numbers, found.last
         self._inclusion = found.inclusion[: population.size]
@@ -66,7 +66,7 @@ class Evolution:
         # The look at simple features may have taken all the time; what it found is seen once.
         owed = self.n_done == 1 and bool(chain.problem.pool)
         self.finished = (
-            self.n_done == effort.n_populations
+            self.n_done == budget.n_populations
             or (chain.out_of_time(self._share_of_time) and not owed)
             or chain.has_enough()
         )
@@ -99,16 +99,16 @@ class Evolution:
             memory=self._memory,
         )
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """The last population and what was found in it."""
         own = Snapshot(
             content={"n_done": self.n_done, "finished": self.finished},
             arrays={"numbers": self._numbers, "inclusion": self._inclusion, "last": self._last},
         )
-        memory = Snapshot() if self._memory is None else self._memory.freeze()
+        memory = Snapshot() if self._memory is None else self._memory.get_state()
         return Snapshot.join(own=own, memory=memory)
 
-    def thaw(self, snapshot: Snapshot) -> None:
+    def set_state(self, snapshot: Snapshot) -> None:
         """Go on from a frozen population."""
         own = snapshot.part("own")
         self.n_done, self.finished = own.content["n_done"], own.content["finished"]
@@ -116,26 +116,26 @@ class Evolution:
         self._last = own.arrays["last"]
         size, problem = self._numbers.size, self._chain.problem
         sound = self._last.size == size + len(problem.latent) and size > 0
-        sound = sound and 0 < self.n_done <= problem.effort.n_populations
+        sound = sound and 0 < self.n_done <= problem.budget.n_populations
         refuse_unless(sound, "The population of a chain")
         if self._memory is not None:
-            self._memory.thaw(snapshot.part("memory"))
+            self._memory.set_state(snapshot.part("memory"))
 
 
 @final
 @ALGORITHMS.register("gmjmcmc")
-class Gmjmcmc(AbstractRun):
+class Gmjmcmc(AbstractChain):
     """One chain of populations."""
 
     layout = staticmethod(evolution_layout)
 
     @staticmethod
-    def total(effort: Effort) -> int:
-        return effort.n_populations
+    def total(budget: SearchBudget) -> int:
+        return budget.n_populations
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
-        self._chain = Chain(problem)
+        self._chain = ChainRecord(problem)
         self._evolution = Evolution(rng, self._chain)
 
     @property
@@ -149,20 +149,20 @@ class Gmjmcmc(AbstractRun):
     def advance(self, most: int) -> None:
         self._evolution.advance(most)
 
-    def glimpse(self) -> Glimpse:
-        return self._chain.glimpse(self.n_done, self.total(self._chain.problem.effort))
+    def progress(self) -> ChainProgress:
+        return self._chain.progress(self.n_done, self.total(self._chain.problem.budget))
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         return Snapshot.join(
-            generator=freeze_generator(self._rng),
-            chain=self._chain.freeze(),
-            evolution=self._evolution.freeze(),
+            generator=get_generator_state(self._rng),
+            chain=self._chain.get_state(),
+            evolution=self._evolution.get_state(),
         )
 
-    def thaw(self, snapshot: Snapshot) -> None:
-        thaw_generator(self._rng, snapshot.part("generator"))
-        self._chain.thaw(snapshot.part("chain"))
-        self._evolution.thaw(snapshot.part("evolution"))
+    def set_state(self, snapshot: Snapshot) -> None:
+        set_generator_state(self._rng, snapshot.part("generator"))
+        self._chain.set_state(snapshot.part("chain"))
+        self._evolution.set_state(snapshot.part("evolution"))
 
     def result(self) -> ChainResult:
         return self._chain.result()

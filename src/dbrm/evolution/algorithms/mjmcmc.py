@@ -6,15 +6,15 @@ from typing import final
 
 import numpy as np
 
-from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractRun
-from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
+from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractChain
+from dbrm.evolution.chain import ChainProgress, ChainRecord, ChainResult, Draws
 from dbrm.evolution.layout import walk_layout
 from dbrm.evolution.population import all_covariates
-from dbrm.evolution.problem import Effort, Problem
-from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.evolution.problem import Problem, SearchBudget
+from dbrm.evolution.snapshot import Snapshot, get_generator_state, set_generator_state
 from dbrm.search import Walker
 
-__all__ = ["MjmcmcRun"]
+__all__ = ["MjmcmcChain"]
 
 # The walk is made in pieces of about so many seconds, the first of so many steps.
 _PIECE_SECONDS = 0.1
@@ -23,7 +23,7 @@ _FIRST_PIECE = 200
 
 @final
 @ALGORITHMS.register("mjmcmc")
-class MjmcmcRun(AbstractRun):
+class MjmcmcChain(AbstractChain):
     """One walk through the subsets of the covariates.
 
     Budgets are looked at between pieces of it. The pieces change nothing but that.
@@ -34,18 +34,18 @@ class MjmcmcRun(AbstractRun):
     layout = staticmethod(walk_layout)
 
     @staticmethod
-    def total(effort: Effort) -> int:
-        return effort.n_final
+    def total(budget: SearchBudget) -> int:
+        return budget.n_final
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
-        self._chain = Chain(problem)
+        self._chain = ChainRecord(problem)
         self._population = all_covariates(problem, self._chain.registry)
-        self._n_steps = problem.effort.n_final
+        self._n_steps = problem.budget.n_final
         self._piece = _FIRST_PIECE
         terms = self._population.prior_terms(problem, self._chain.registry)
         empty = np.zeros(self._population.size + len(problem.latent), dtype=np.bool_)
-        steps = replace(problem.effort.mjmcmc, n_steps=self._n_steps)
+        steps = replace(problem.budget.mjmcmc, n_steps=self._n_steps)
         features = self._population.features(self._chain.registry)
         prepared = problem.prepare(features, self._population.columns)
         start = steps.begin(rng, prepared, terms, terms.with_favoured(empty))
@@ -53,7 +53,7 @@ class MjmcmcRun(AbstractRun):
 
     @property
     def finished(self) -> bool:
-        stop = self._chain.problem.effort.stop
+        stop = self._chain.problem.budget.stop
         n_models = self._walker.n_models
         return (
             self._walker.n_done == self._n_steps
@@ -72,28 +72,28 @@ class MjmcmcRun(AbstractRun):
         spent = max(perf_counter() - before, 1e-6)
         self._piece = int(self._piece * min(max(_PIECE_SECONDS / spent, 0.1), 10.0)) + 1
 
-    def glimpse(self) -> Glimpse:
+    def progress(self) -> ChainProgress:
         best, mask = self._walker.best()
         parts = [str(feature) for feature in self._population.features(self._chain.registry)]
         parts += self._chain.problem.latent.names
         text = " + ".join(parts[j] for j in np.flatnonzero(mask)) or "1"
-        return Glimpse(self.n_done, self._n_steps, self._walker.n_models, best, text)
+        return ChainProgress(self.n_done, self._n_steps, self._walker.n_models, best, text)
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         return Snapshot.join(
-            generator=freeze_generator(self._rng),
+            generator=get_generator_state(self._rng),
             walker=Snapshot({"seconds": self._chain.seconds}, self._walker.to_arrays()),
         )
 
-    def thaw(self, snapshot: Snapshot) -> None:
-        thaw_generator(self._rng, snapshot.part("generator"))
+    def set_state(self, snapshot: Snapshot) -> None:
+        set_generator_state(self._rng, snapshot.part("generator"))
         walker = snapshot.part("walker")
         self._walker.restore(walker.arrays)
         self._chain.set_clock(walker.content["seconds"])
 
     def result(self) -> ChainResult:
         problem, population = self._chain.problem, self._population
-        books = Chain(problem)
+        books = ChainRecord(problem)
         books.registry = self._chain.registry
         found = self._walker.found()
         books.record(found, population)

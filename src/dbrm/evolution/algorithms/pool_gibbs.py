@@ -25,7 +25,7 @@ import numpy as np
 from dbrm._typing import FloatArray
 from dbrm.evolution.algorithms.base import ALGORITHMS
 from dbrm.evolution.algorithms.sampling import AbstractSampling
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.layout import pool_gibbs_layout
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
@@ -74,7 +74,7 @@ class PoolGibbs(AbstractSampling):
 
     def _draw(self) -> tuple[float, int]:
         if self._sampler is None:
-            pool = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
+            pool = fill_reservoir(self._chain, self._chain.problem.budget.reservoir)
             names = [self._chain.registry.features[number] for number in pool.numbers]
             self._sampler = _Sampler(self._chain, pool, names)
             self._model = self._sampler.best_known()
@@ -89,35 +89,35 @@ class PoolGibbs(AbstractSampling):
             frequency[self._sampler.pool.numbers] = self._total / len(self._draws)
         return frequency
 
-    def _freeze_sampler(self) -> Snapshot:
+    def _get_sampler_state(self) -> Snapshot:
         own = Snapshot(content={"model": self._model}, arrays={"total": self._total})
-        pool = Snapshot() if self._sampler is None else self._sampler.freeze()
+        pool = Snapshot() if self._sampler is None else self._sampler.get_state()
         return Snapshot.join(state=own, pool=pool)
 
-    def _thaw_sampler(self, snapshot: Snapshot) -> None:
+    def _set_sampler_state(self, snapshot: Snapshot) -> None:
         own, frozen = snapshot.part("state"), snapshot.part("pool")
         self._model = own.content["model"]
         self._total = own.arrays["total"].copy()
-        pool = Reservoir.thawed(frozen.part("pool"), self._chain.problem.table)
+        pool = Reservoir.from_state(frozen.part("pool"), self._chain.problem.table)
         self._sampler = _Sampler(self._chain, pool, frozen.part("own").features["names"])
 
 
 class _Sampler:
     """The two conditional draws over one pool, whose features have these names."""
 
-    def __init__(self, chain: Chain, pool: Reservoir, features: list[Feature]) -> None:
+    def __init__(self, chain: ChainRecord, pool: Reservoir, features: list[Feature]) -> None:
         self._chain = chain
         self.pool = pool
         prior = chain.problem.model_prior
         self._features = features
-        self._kinship = chain.problem.kinship(chain.registry)
+        self._heredity_rule = chain.problem.heredity_rule(chain.registry)
         self._terms = np.array(
             [
                 prior.feature_log_prior(feature) + chain.registry.log_share(int(number), feature)
                 for number, feature in zip(pool.numbers, features, strict=True)
             ]
         )
-        self._size = min(chain.problem.effort.population_size, len(features))
+        self._size = min(chain.problem.budget.population_size, len(features))
 
     def best_known(self) -> list[int]:
         """Best model found so far whose features are all in the pool, to start from."""
@@ -146,21 +146,21 @@ class _Sampler:
         numbers = self.pool.numbers[window]
         terms = problem.prior_terms([float(self._terms[position]) for position in window])
         members = [self._features[position] for position in window]
-        terms = self._kinship.restrict(terms, members, numbers)
+        terms = self._heredity_rule.restrict(terms, members, numbers)
         windows = log_window_count(n_pool, self._size)
         target = replace(terms, size=terms.size - windows)
         population = Population(numbers, self.pool.columns[:, window])
-        effort = problem.effort
+        budget = problem.budget
         if prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(
-                prepared, target, window=effort.window, max_kept=effort.max_models, rng=rng
+                prepared, target, window=budget.window, max_kept=budget.max_models, rng=rng
             )
             inclusion = found.inclusion
         else:
             effects = [-1 - k for k in range(len(problem.latent))]
             start = np.array([number in model for number in (*window, *effects)], dtype=np.bool_)
             # Nothing learned on the way, no climb: the steps must leave the conditional law alone.
-            steps = replace(effort.mjmcmc, adapt=0.0, ascend=False)
+            steps = replace(budget.mjmcmc, adapt=0.0, ascend=False)
             found = steps.explore(rng, prepared, target, start)
             assert found.walk is not None
             inclusion = found.walk.frequency
@@ -178,7 +178,7 @@ class _Sampler:
         model = [window[j] if j < size else size - 1 - j for j in places]
         return model, value, window, inclusion[:size]
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """The pool under its names."""
         names = Snapshot(features={"names": self._features})
-        return Snapshot.join(own=names, pool=self.pool.freeze())
+        return Snapshot.join(own=names, pool=self.pool.get_state())

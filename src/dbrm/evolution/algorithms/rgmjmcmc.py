@@ -18,7 +18,7 @@ from dbrm.data.schema import refuse_unless
 from dbrm.evidence import log_evidence_with
 from dbrm.evolution.algorithms.base import ALGORITHMS
 from dbrm.evolution.algorithms.sampling import AbstractSampling
-from dbrm.evolution.chain import Chain
+from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.independence import Basis
 from dbrm.evolution.layout import rgmjmcmc_layout
 from dbrm.evolution.operators import Parents, create
@@ -33,7 +33,7 @@ from dbrm.status import Status
 
 __all__ = ["Rgmjmcmc"]
 
-# Share of newcomers created by the operators instead of drawn from the reservoir.
+# Share of candidates created by the operators instead of drawn from the reservoir.
 _CREATED = 0.2
 _TRIES_PER_PLACE = 20
 
@@ -53,10 +53,10 @@ class Rgmjmcmc(AbstractSampling):
 
     def _draw(self) -> tuple[float, int]:
         if self._space is None:
-            reservoir = fill_reservoir(self._chain, self._chain.problem.effort.reservoir)
+            reservoir = fill_reservoir(self._chain, self._chain.problem.budget.reservoir)
             self._space = _FeatureSpace(self._chain, reservoir)
             self._model = _draw_start(self._rng, self._chain, self._space)
-        rate = self._chain.problem.effort.mjmcmc.rate
+        rate = self._chain.problem.budget.mjmcmc.rate
         self._model, swap = reversible_step(self._rng, self._space, self._model, rate)
         self._chain.count_move("population swap", accepted=swap.accepted)
         for number in _features_of(self._model):
@@ -69,24 +69,24 @@ class Rgmjmcmc(AbstractSampling):
             frequency[number] = count / len(self._draws)
         return frequency
 
-    def _freeze_sampler(self) -> Snapshot:
+    def _get_sampler_state(self) -> Snapshot:
         visits = np.array(list(self._visits.items()), dtype=np.int64).reshape(-1, 2)
         own = Snapshot(content={"model": sorted(self._model)}, arrays={"visits": visits})
-        space = Snapshot() if self._space is None else self._space.freeze()
+        space = Snapshot() if self._space is None else self._space.get_state()
         return Snapshot.join(state=own, space=space)
 
-    def _thaw_sampler(self, snapshot: Snapshot) -> None:
+    def _set_sampler_state(self, snapshot: Snapshot) -> None:
         own, space = snapshot.part("state"), snapshot.part("space")
         self._model = frozenset(own.content["model"])
         visits = own.arrays["visits"]
         refuse_unless(np.all(visits[:, 0] < len(self._chain.registry)), "The visits of a chain")
         self._visits = dict(visits.tolist())
-        reservoir = Reservoir.thawed(space.part("reservoir"), self._chain.problem.table)
+        reservoir = Reservoir.from_state(space.part("reservoir"), self._chain.problem.table)
         self._space = _FeatureSpace(self._chain, reservoir)
-        self._space.thaw(space)
+        self._space.set_state(space)
 
 
-def _draw_start(rng: np.random.Generator, chain: Chain, space: "_FeatureSpace") -> Model:
+def _draw_start(rng: np.random.Generator, chain: ChainRecord, space: "_FeatureSpace") -> Model:
     """A model drawn from what the first phase found.
 
     The first phase works on Gram matrices. Of nearly dependent columns the rows may say
@@ -115,7 +115,7 @@ def _features_of(model: Model) -> list[int]:
 class _FeatureSpace:
     """The feature space of one chain, frozen: `dbrm.evolution.reversible.ModelSpace`."""
 
-    def __init__(self, chain: Chain, reservoir: Reservoir) -> None:
+    def __init__(self, chain: ChainRecord, reservoir: Reservoir) -> None:
         self._chain = chain
         self._problem = chain.problem
         self._reservoir = reservoir
@@ -128,14 +128,14 @@ class _FeatureSpace:
             self._spellings[number] = reservoir.spellings[position]
         self._features: dict[int, Feature] = {}
         self._log_priors: dict[int, float] = {}
-        self._kinship = self._problem.kinship(chain.registry)
+        self._heredity_rule = self._problem.heredity_rule(chain.registry)
         self._known: dict[Model, float] = {}
 
     def grow(self, rng: np.random.Generator, model: Model) -> Sequence[int]:
-        """The model, then newcomers from the reservoir and from the operators."""
+        """The model, then candidates from the reservoir and from the operators."""
         problem = self._problem
         population = _features_of(model)
-        size = max(problem.effort.population_size, len(population))
+        size = max(problem.budget.population_size, len(population))
         basis = Basis(problem.always_columns, size)
         # The model is inside whatever the basis says of it, or the ratio would not hold.
         for number in population:
@@ -150,28 +150,28 @@ class _FeatureSpace:
         for _ in range(_TRIES_PER_PLACE * size):
             if len(population) >= size:
                 break
-            newcomer = self._newcomer(rng, parents)
-            if newcomer is None:
+            candidate = self._draw_candidate(rng, parents)
+            if candidate is None:
                 continue
-            for number in (*self._missing(newcomer, population), newcomer):
+            for number in (*self._missing(candidate, population), candidate):
                 room = len(population) < size and number not in population
                 if room and basis.admit(self._column(number)):
                     population.append(number)
         return [*population, *(-1 - k for k in range(len(problem.latent)))]
 
-    def _missing(self, newcomer: int, population: list[int]) -> list[int]:
-        """Factors that a newcomer needs beside it."""
-        feature = self._feature(newcomer)
-        if self._kinship.satisfied(feature, population):
+    def _missing(self, candidate: int, population: list[int]) -> list[int]:
+        """Factors that a candidate needs beside it."""
+        feature = self._feature(candidate)
+        if self._heredity_rule.satisfied(feature, population):
             return []
-        factors = self._kinship.missing(feature, population)
+        factors = self._heredity_rule.missing(feature, population)
         numbers = [self._enter(factor) for factor in factors if self._admits(factor)]
         return [number for number in numbers if number is not None]
 
     def _admits(self, feature: Feature) -> bool:
         return self._problem.grammar.admits(feature)
 
-    def _newcomer(self, rng: np.random.Generator, parents: Parents) -> int | None:
+    def _draw_candidate(self, rng: np.random.Generator, parents: Parents) -> int | None:
         if len(self._reservoir.numbers) and not rng.random() < _CREATED:
             position = bisect_right(self._cumulative, rng.random() * self._cumulative[-1])
             return int(self._reservoir.numbers[min(position, len(self._cumulative) - 1)])
@@ -223,7 +223,7 @@ class _FeatureSpace:
         """Prior of the models over these features."""
         features = [self._feature(number) for number in numbers]
         terms = self._problem.prior_terms([self._log_priors[number] for number in numbers])
-        return self._kinship.restrict(terms, features, numbers)
+        return self._heredity_rule.restrict(terms, features, numbers)
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
         """Climb inside the population; every model looked at enters the books."""
@@ -232,7 +232,7 @@ class _FeatureSpace:
         prepared = self._problem.engine.prepare(columns)
         terms = self._terms(features)
         start = np.array([number in model for number in population], dtype=np.bool_)
-        found = self._problem.effort.mjmcmc.climb(rng, prepared, terms, start)
+        found = self._problem.budget.mjmcmc.maximize(rng, prepared, terms, start)
         self._chain.record(found, Population(np.array(features, dtype=np.int32), columns))
         return frozenset(int(population[j]) for j in np.flatnonzero(found.last).tolist())
 
@@ -257,7 +257,7 @@ class _FeatureSpace:
         columns = [self._column(number) for number in numbers]
         return np.column_stack(columns) if columns else np.empty((self._problem.table.n_rows, 0))
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         """The reservoir, spellings and values met so far; columns are computed again."""
         members = [number for model in self._known for number in sorted(model)]
         own = Snapshot(
@@ -274,9 +274,9 @@ class _FeatureSpace:
                 "named": list(self._features.values()),
             },
         )
-        return Snapshot.join(own=own, reservoir=self._reservoir.freeze())
+        return Snapshot.join(own=own, reservoir=self._reservoir.get_state())
 
-    def thaw(self, snapshot: Snapshot) -> None:
+    def set_state(self, snapshot: Snapshot) -> None:
         """Know the spellings and values of the frozen space."""
         own = snapshot.part("own")
         arrays, features = own.arrays, own.features

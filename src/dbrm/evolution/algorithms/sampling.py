@@ -10,16 +10,16 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 from dbrm.data.schema import refuse_unless
-from dbrm.evolution.algorithms.base import AbstractRun
+from dbrm.evolution.algorithms.base import AbstractChain
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
-from dbrm.evolution.chain import Chain, ChainResult, Draws, Glimpse
-from dbrm.evolution.problem import Effort, Problem
-from dbrm.evolution.snapshot import Snapshot, freeze_generator, thaw_generator
+from dbrm.evolution.chain import ChainProgress, ChainRecord, ChainResult, Draws
+from dbrm.evolution.problem import Problem, SearchBudget
+from dbrm.evolution.snapshot import Snapshot, get_generator_state, set_generator_state
 
 __all__ = ["AbstractSampling"]
 
 
-class AbstractSampling(AbstractRun):
+class AbstractSampling(AbstractChain):
     """One chain that draws models after an evolution."""
 
     default_draws = 1_000
@@ -28,12 +28,12 @@ class AbstractSampling(AbstractRun):
     unit = "steps"
 
     @staticmethod
-    def total(effort: Effort) -> int:
-        return effort.n_populations + effort.n_final
+    def total(budget: SearchBudget) -> int:
+        return budget.n_populations + budget.n_final
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
-        self._chain = Chain(problem)
+        self._chain = ChainRecord(problem)
         self._evolution = Evolution(rng, self._chain, share_of_time=0.5)
         self._draws: list[tuple[float, float]] = []
 
@@ -46,17 +46,17 @@ class AbstractSampling(AbstractRun):
         """Share of the draws with each feature of the registry."""
 
     @abstractmethod
-    def _freeze_sampler(self) -> Snapshot:
+    def _get_sampler_state(self) -> Snapshot:
         """State of the sampler, empty before the first draw."""
 
     @abstractmethod
-    def _thaw_sampler(self, snapshot: Snapshot) -> None:
+    def _set_sampler_state(self, snapshot: Snapshot) -> None:
         """Go on from this state; the draws so far are known."""
 
     @property
     def finished(self) -> bool:
         return self._evolution.finished and (
-            len(self._draws) == self._chain.problem.effort.n_final
+            len(self._draws) == self._chain.problem.budget.n_final
             or (len(self._draws) > 0 and self._chain.out_of_time())
         )
 
@@ -71,28 +71,28 @@ class AbstractSampling(AbstractRun):
         log_posterior, size = self._draw()
         self._draws.append((log_posterior, float(size)))
 
-    def glimpse(self) -> Glimpse:
-        return self._chain.glimpse(self.n_done, self.total(self._chain.problem.effort))
+    def progress(self) -> ChainProgress:
+        return self._chain.progress(self.n_done, self.total(self._chain.problem.budget))
 
-    def freeze(self) -> Snapshot:
+    def get_state(self) -> Snapshot:
         draws = np.array(self._draws, dtype=np.float64).reshape(-1, 2)
         return Snapshot.join(
-            generator=freeze_generator(self._rng),
-            chain=self._chain.freeze(),
-            evolution=self._evolution.freeze(),
+            generator=get_generator_state(self._rng),
+            chain=self._chain.get_state(),
+            evolution=self._evolution.get_state(),
             draws=Snapshot(arrays={"draws": draws}),
-            sampler=self._freeze_sampler() if self._draws else Snapshot(),
+            sampler=self._get_sampler_state() if self._draws else Snapshot(),
         )
 
-    def thaw(self, snapshot: Snapshot) -> None:
-        thaw_generator(self._rng, snapshot.part("generator"))
-        self._chain.thaw(snapshot.part("chain"))
-        self._evolution.thaw(snapshot.part("evolution"))
+    def set_state(self, snapshot: Snapshot) -> None:
+        set_generator_state(self._rng, snapshot.part("generator"))
+        self._chain.set_state(snapshot.part("chain"))
+        self._evolution.set_state(snapshot.part("evolution"))
         draws = snapshot.part("draws").arrays["draws"]
-        refuse_unless(len(draws) <= self._chain.problem.effort.n_final, "The draws of a chain")
+        refuse_unless(len(draws) <= self._chain.problem.budget.n_final, "The draws of a chain")
         self._draws = [(value, size) for value, size in draws.tolist()]
         if self._draws:
-            self._thaw_sampler(snapshot.part("sampler"))
+            self._set_sampler_state(snapshot.part("sampler"))
 
     def result(self) -> ChainResult:
         log_posterior, size = np.array(self._draws, dtype=np.float64).reshape(-1, 2).T

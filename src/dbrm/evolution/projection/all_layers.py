@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm.evolution.projection.base import AbstractStrategy, Bench, topology
+from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext, topology
 from dbrm.evolution.projection.fitting import Ascent, fit_weights
 from dbrm.evolution.projection.optimize_then_transform import OptimizeThenTransform
 from dbrm.evolution.projection.program import free_projections
@@ -48,27 +48,30 @@ class AllLayers(AbstractStrategy):
         rng: np.random.Generator,
         transform: Transform,
         children: Sequence[Feature],
-        bench: Bench,
+        context: ProjectionContext,
     ) -> Feature | None:
         one_layer = TransformThenOptimize(self.outer_affine, self.restarts, self.max_iterations)
         if not any(free_projections(child) for child in children):
-            return one_layer.build(rng, transform, children, bench)
+            return one_layer.build(rng, transform, children, context)
         key = topology(transform, children)
-        done, known = bench.recall("all", key)
+        done, known = context.recall("all", key)
         if done:
             return known
         built = [
-            _build_up(rng, strategy, key, bench)
+            _build_up(rng, strategy, key, context)
             for strategy in (OptimizeThenTransform(), one_layer)
         ]
         candidates = [feature for feature in built if feature is not None]
         ascent = Ascent(self.outer_affine, self.restarts, self.max_iterations)
-        found = fit_weights(bench, candidates, free_projections, ascent) if candidates else None
-        return bench.remember("all", key.key, found)
+        found = fit_weights(context, candidates, free_projections, ascent) if candidates else None
+        return context.remember("all", key.key, found)
 
 
 def _build_up(
-    rng: np.random.Generator, strategy: AbstractStrategy, feature: Feature, bench: Bench
+    rng: np.random.Generator,
+    strategy: AbstractStrategy,
+    feature: Feature,
+    context: ProjectionContext,
 ) -> Feature | None:
     """The same topology with weights given by another strategy, layer by layer."""
     free = set(free_projections(feature))
@@ -79,13 +82,13 @@ def _build_up(
             return None
         if node in free:
             assert node.transform is not None
-            made = strategy.build(rng, node.transform, sound, bench)
+            made = strategy.build(rng, node.transform, sound, context)
         elif isinstance(node, Modification):
             made = Modification(node.transform, sound[0])
         elif isinstance(node, Standardized):
             made = Standardized(sound[0])
         else:
             made = node if isinstance(node, Covariate) else node.rebuilt(sound)
-        return None if made is None else fit_knots(made, bench.projector.table)
+        return None if made is None else fit_knots(made, context.projector.table)
 
     return fold(feature, rebuild)

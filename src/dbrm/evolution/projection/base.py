@@ -16,7 +16,7 @@ from dbrm.data import Table
 from dbrm.evidence import AbstractEngine, AbstractPredictorLikelihood
 from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, project
 
-__all__ = ["AbstractStrategy", "Bench", "Projector", "topology"]
+__all__ = ["AbstractStrategy", "ProjectionContext", "Projector", "topology"]
 
 # Fitted projections kept at a time.
 _MOST_KNOWN = 20_000
@@ -31,7 +31,7 @@ class AbstractStrategy(ABC):
         rng: np.random.Generator,
         transform: Transform,
         children: Sequence[Feature],
-        bench: "Bench",
+        context: "ProjectionContext",
     ) -> Feature | None:
         """The projection of these children; ``None`` if there are no finite weights.
 
@@ -69,8 +69,8 @@ class Projector:
         cache
             Columns of the training table known already; see `dbrm.features.evaluate`.
         """
-        bench = Bench(self, {} if cache is None else cache)
-        feature = self.strategy.build(rng, transform, children, bench)
+        context = ProjectionContext(self, {} if cache is None else cache)
+        feature = self.strategy.build(rng, transform, children, context)
         return None if feature is None else fit_knots(feature, self.table, cache)
 
     @cached_property
@@ -85,7 +85,7 @@ class Projector:
 
 
 @final
-class Bench:
+class ProjectionContext:
     """A projector with the columns known at the moment."""
 
     def __init__(self, projector: Projector, cache: ColumnCache) -> None:

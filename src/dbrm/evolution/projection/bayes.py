@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm.evolution.projection.base import AbstractStrategy, Bench
+from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext
 from dbrm.features import Feature, Transform, project
 
 __all__ = ["Bayes"]
@@ -36,7 +36,7 @@ class Bayes(AbstractStrategy):
         rng: np.random.Generator,
         transform: Transform,
         children: Sequence[Feature],
-        bench: Bench,  # noqa: ARG002
+        context: ProjectionContext,  # noqa: ARG002
     ) -> Feature | None:
         weights = rng.standard_normal(len(children) + 1).tolist()
         return project(transform, children, weights[1:], weights[0], weights_in_identity=True)

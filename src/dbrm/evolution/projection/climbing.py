@@ -11,7 +11,7 @@ import numpy as np
 
 from dbrm._typing import FloatArray
 
-__all__ = ["Objective", "climb"]
+__all__ = ["Objective", "maximize"]
 
 # Value and gradient at a vector; the value is -inf where there is none.
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -23,7 +23,7 @@ _IMPOSSIBLE = 1e10
 _MOST_FOR_SIMPLEX = 5
 
 
-def climb(
+def maximize(
     objective: Objective,
     starts: Sequence[FloatArray],
     *,
@@ -43,14 +43,14 @@ def climb(
         value = objective(start)[0]
         if not np.isfinite(value):
             continue
-        found = _climb_one(objective, start, smooth, max_iterations, scale)
+        found = _maximize_from(objective, start, smooth, max_iterations, scale)
         reached = objective(found)[0]
         ends.append((reached, found) if reached >= value else (value, start))
     # Stable: of equal values the earlier start wins.
     return sorted(ends, key=lambda end: -end[0])
 
 
-def _climb_one(
+def _maximize_from(
     objective: Objective, start: FloatArray, smooth: bool, max_iterations: int, scale: float
 ) -> FloatArray:
     from scipy.optimize import minimize

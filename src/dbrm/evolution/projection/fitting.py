@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray
-from dbrm.evolution.projection.base import Bench
-from dbrm.evolution.projection.climbing import climb
-from dbrm.evolution.projection.heads import AbstractHead, AffineHead, PlainHead
+from dbrm.evolution.projection.base import ProjectionContext
+from dbrm.evolution.projection.climbing import maximize
+from dbrm.evolution.projection.heads import AbstractObjective, AffineObjective, PlainObjective
 from dbrm.evolution.projection.program import Program, read_weights, replace_weights
 from dbrm.evolution.projection.scaling import Scaling
 from dbrm.features import Feature, Projection
@@ -32,7 +32,7 @@ class Ascent:
 
 
 def fit_weights(
-    bench: Bench, candidates: Sequence[Feature], free: FreeWeights, ascent: Ascent
+    context: ProjectionContext, candidates: Sequence[Feature], free: FreeWeights, ascent: Ascent
 ) -> Feature:
     """The best weights found; never worse than the best candidate whose column is sound.
 
@@ -46,11 +46,11 @@ def fit_weights(
     """
     template = candidates[0]
     projections = free(template)
-    program = Program(template, projections, bench.column)
+    program = Program(template, projections, context.column)
     weights = read_weights(projections)
     program.forward(weights)
     scaling = Scaling.of(program, projections)
-    head = _head(bench, ascent, penalised=True)
+    head = _head(context, ascent, penalised=True)
 
     def objective(scaled: FloatArray) -> tuple[float, FloatArray]:
         column = program.forward(scaling.outward(scaled))
@@ -61,12 +61,12 @@ def fit_weights(
 
     starts = [scaling.inward(read_weights(free(candidate))) for candidate in candidates]
     starts += _more_starts(template, scaling, starts[0], ascent.restarts - len(starts))
-    ends = climb(
+    ends = maximize(
         objective,
         starts,
         smooth=program.smooth,
         max_iterations=ascent.max_iterations,
-        scale=float(np.sum(bench.projector.likelihood.total)),
+        scale=float(np.sum(context.projector.likelihood.total)),
     )
     found = [scaling.outward(vector) for _, vector in ends]
     fitted = (
@@ -74,26 +74,29 @@ def fit_weights(
         for vector in found
         if np.all(np.isfinite(vector))
     )
-    return _choose(bench, _head(bench, ascent, penalised=False), fitted, candidates)
+    return _choose(context, _head(context, ascent, penalised=False), fitted, candidates)
 
 
 def _choose(
-    bench: Bench, head: AbstractHead, fitted: Iterable[Feature], candidates: Sequence[Feature]
+    context: ProjectionContext,
+    head: AbstractObjective,
+    fitted: Iterable[Feature],
+    candidates: Sequence[Feature],
 ) -> Feature:
     """The first sound end point, or a candidate that is better still."""
-    trials = (bench.trial(feature) for feature in fitted)
+    trials = (context.trial(feature) for feature in fitted)
     sound = list(islice((trial for trial in trials if trial[2] == Status.OK), 1))
-    sound += [trial for trial in map(bench.trial, candidates) if trial[2] == Status.OK]
+    sound += [trial for trial in map(context.trial, candidates) if trial[2] == Status.OK]
     # Of equal ones the first.
     best = max(sound, key=lambda trial: head.value(trial[1])[0], default=None)
     return candidates[0] if best is None else best[0]
 
 
-def _head(bench: Bench, ascent: Ascent, *, penalised: bool) -> AbstractHead:
-    projector = bench.projector
+def _head(context: ProjectionContext, ascent: Ascent, *, penalised: bool) -> AbstractObjective:
+    projector = context.projector
     if not ascent.outer_affine:
-        return PlainHead(projector.likelihood)
-    return AffineHead(projector.likelihood, projector.intercept, penalised=penalised)
+        return PlainObjective(projector.likelihood)
+    return AffineObjective(projector.likelihood, projector.intercept, penalised=penalised)
 
 
 def _more_starts(

@@ -1,7 +1,7 @@
 r"""What a feature's column is worth: a log likelihood and its derivative by row.
 
-`PlainHead` is the paper's: the linear predictor *is* the feature, :math:`\eta = F`.
-`AffineHead` is what a model does with a feature, :math:`\eta = b_0 + b_1 F` with the best
+`PlainObjective` is the paper's: the linear predictor *is* the feature, :math:`\eta = F`.
+`AffineObjective` is what a model does with a feature, :math:`\eta = b_0 + b_1 F` with the best
 :math:`b_0, b_1` (variable projection). Heads see columns, never weights or expressions.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from dbrm._typing import Column
 from dbrm.evidence import AbstractPredictorLikelihood
 
-__all__ = ["AbstractHead", "AffineHead", "PlainHead"]
+__all__ = ["AbstractObjective", "AffineObjective", "PlainObjective"]
 
 _MOST_STEPS = 50
 # A Newton step that promises less than this (nats, relative to the value) is the last.
@@ -27,7 +27,7 @@ _RIDGE = 0.01
 _FLATNESS = 1e-6
 
 
-class AbstractHead(ABC):
+class AbstractObjective(ABC):
     """The log likelihood of a feature's column."""
 
     @abstractmethod
@@ -37,7 +37,7 @@ class AbstractHead(ABC):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PlainHead(AbstractHead):
+class PlainObjective(AbstractObjective):
     r""":math:`\ell(\eta = F)`, literally strategy 2 of the paper (Appendix A).
 
     A bounded :math:`g` cannot reach the range of :math:`\eta` then: with
@@ -55,7 +55,7 @@ class PlainHead(AbstractHead):
 
 
 @final
-class AffineHead(AbstractHead):
+class AffineObjective(AbstractObjective):
     r""":math:`\max_{b_0, b_1} \ell(b_0 + b_1 F)`, by Newton's method.
 
     For a Gaussian response one step is exact. The derivative follows from the envelope
@@ -99,7 +99,7 @@ class AffineHead(AbstractHead):
             # Where the last column ended is a good place to start, unless it is nonsense.
             known = self._at(self._last, standard)
             start = self._null if not known[0] > self.null_value else self._last
-            value, b, score = self._climb(start, standard)
+            value, b, score = self._maximize(start, standard)
             self._last = b
             bar = (b[1] / scale) * (score - self._ridge * b[1] * self._share * standard)
             ratio = column / scale
@@ -124,7 +124,7 @@ class AffineHead(AbstractHead):
         penalty = 0.5 * self._ridge * b[1] * b[1]
         return slope.value - penalty, slope.score, slope.information
 
-    def _climb(
+    def _maximize(
         self, b: tuple[float, float], standard: Column
     ) -> tuple[float, tuple[float, float], Column]:
         value, score, information = self._at(b, standard)

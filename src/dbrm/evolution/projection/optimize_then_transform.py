@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evolution.projection.base import AbstractStrategy, Bench
+from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext
 from dbrm.features import Feature, Transform, moments, project
 
 __all__ = ["OptimizeThenTransform"]
@@ -28,10 +28,10 @@ class OptimizeThenTransform(AbstractStrategy):
         rng: np.random.Generator,  # noqa: ARG002
         transform: Transform,
         children: Sequence[Feature],
-        bench: Bench,
+        context: ProjectionContext,
     ) -> Feature | None:
-        columns = bench.columns(children)
-        weights = bench.projector.engine.project(columns)
+        columns = context.columns(children)
+        weights = context.projector.engine.project(columns)
         if transform.base is not None:
             weights = _in_own_units(weights, columns)
         if not np.all(np.isfinite(weights)):

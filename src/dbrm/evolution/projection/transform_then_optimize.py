@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution.projection.base import AbstractStrategy, Bench, topology
+from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext, topology
 from dbrm.evolution.projection.fitting import Ascent, fit_weights
 from dbrm.evolution.projection.optimize_then_transform import OptimizeThenTransform
 from dbrm.features import Feature, Projection, Transform
@@ -48,16 +48,16 @@ class TransformThenOptimize(AbstractStrategy):
         rng: np.random.Generator,
         transform: Transform,
         children: Sequence[Feature],
-        bench: Bench,
+        context: ProjectionContext,
     ) -> Feature | None:
         key = topology(transform, children)
-        done, known = bench.recall("outer", key)
+        done, known = context.recall("outer", key)
         if done:
             return known
-        first = OptimizeThenTransform().build(rng, transform, children, bench)
+        first = OptimizeThenTransform().build(rng, transform, children, context)
         ascent = Ascent(self.outer_affine, self.restarts, self.max_iterations)
-        found = None if first is None else fit_weights(bench, [first], _outer, ascent)
-        return bench.remember("outer", key.key, found)
+        found = None if first is None else fit_weights(context, [first], _outer, ascent)
+        return context.remember("outer", key.key, found)
 
 
 def _outer(feature: Feature) -> Sequence[Projection]:

@@ -201,7 +201,7 @@ def test_nothing_strange_raises_warns_or_gives_nan(n, size, family, prior, draw)
     assert np.all(np.isfinite(fit.coefficients))
     assert not np.any(np.isnan(fit.covariance))
     assert engine.project(columns).shape == (size + 1,)
-    assert np.all(np.isfinite(engine.screen(columns).residual))
+    assert np.all(np.isfinite(engine.score_test(columns).residual))
 
 
 def test_dependent_columns_have_a_status(rng):

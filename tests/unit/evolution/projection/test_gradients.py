@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dbrm.evolution.projection.heads import AffineHead, PlainHead
+from dbrm.evolution.projection.heads import AffineObjective, PlainObjective
 from dbrm.evolution.projection.program import (
     Program,
     free_projections,
@@ -86,14 +86,18 @@ def test_gradients_agree_with_differences_for_every_family(
     names = ("sigmoid", "gauss") if family == "gamma/inverse" else BOUNDED
     for feature in trees(rng, tree, table, names, 6):
         program, nodes = program_of(feature, table)
-        head = AffineHead(likelihood, intercept) if outer == "affine" else PlainHead(likelihood)
+        head = (
+            AffineObjective(likelihood, intercept)
+            if outer == "affine"
+            else PlainObjective(likelihood)
+        )
         assert disagreement(objective(program, head), read_weights(nodes), rng) < CLOSE
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients_agree_with_differences_for_every_transform(rng, name, respond, table, tree):
     engine = respond(rng, "gaussian", np.tanh(table.values[:, 0]))
-    head = AffineHead(engine.likelihood(), 5.0)
+    head = AffineObjective(engine.likelihood(), 5.0)
     for feature in trees(rng, tree, table, (name, "tanh"), 4, depth=2):
         program, nodes = program_of(feature, table)
         assert disagreement(objective(program, head), read_weights(nodes), rng) < CLOSE
@@ -106,7 +110,7 @@ def test_away_from_kinks_gradients_agree_too(rng, name, respond, table):
     children = [parse_feature("x1"), parse_feature("sin(x2)")]
     feature = project(get_transform(name), children, [0.7, -1.1], bias)
     assert np.min(np.abs(bias + 0.7 * table.values[:, 0])) > 2.5
-    head = AffineHead(respond(rng, "gaussian", np.tanh(table.values[:, 0])).likelihood(), 5.0)
+    head = AffineObjective(respond(rng, "gaussian", np.tanh(table.values[:, 0])).likelihood(), 5.0)
     program, nodes = program_of(feature, table)
     assert program.smooth
     assert disagreement(objective(program, head), read_weights(nodes), rng) < CLOSE
@@ -115,7 +119,7 @@ def test_away_from_kinks_gradients_agree_too(rng, name, respond, table):
 def test_planted_mistakes_are_caught(rng, respond, table, tree):
     """Negative control: a slope that is off by a part in ten thousand fails."""
     engine = respond(rng, "gaussian", np.tanh(table.values[:, 0]))
-    head = AffineHead(engine.likelihood(), 5.0)
+    head = AffineObjective(engine.likelihood(), 5.0)
     feature = trees(rng, tree, table, BOUNDED, 1)[0]
     program, nodes = program_of(feature, table)
     point = read_weights(nodes)
@@ -132,7 +136,7 @@ def test_planted_mistakes_are_caught(rng, respond, table, tree):
 def test_a_forgotten_factor_of_a_product_is_caught(rng, respond, table):
     """Negative control: the derivative of a product without its other factor."""
     feature = parse_feature("tanh(0.1 + 0.5*x1 + 0.7*x2*sin(0.2 + 0.9*x3 - 0.4*x4))")
-    head = AffineHead(respond(rng, "gaussian", table.values[:, 0]).likelihood(), 5.0)
+    head = AffineObjective(respond(rng, "gaussian", table.values[:, 0]).likelihood(), 5.0)
     program, nodes = program_of(feature, table)
     point = read_weights(nodes)
     assert disagreement(objective(program, head), point, rng) < CLOSE
@@ -149,7 +153,7 @@ def test_a_forgotten_factor_of_a_product_is_caught(rng, respond, table):
 
 def test_only_the_outer_weights_are_free_when_asked(rng, respond, table, tree):
     engine = respond(rng, "binomial", table.values[:, 0])
-    head = AffineHead(engine.likelihood(), 0.0)
+    head = AffineObjective(engine.likelihood(), 0.0)
     feature = parse_feature("tanh(0.2 + 1.1*sin(0.1 + 0.5*x1 - 0.7*x2) + 0.4*x3)")
     program, nodes = program_of(feature, table, projections=(feature,))
     assert program.n_weights == 3
@@ -160,7 +164,7 @@ def test_a_projection_that_occurs_twice_has_one_set_of_weights(rng, respond, tab
     feature = parse_feature(
         "tanh(0.2 + 1.1*sin(0.1 + 0.5*x1 - 0.7*x2) + 0.4*x3*sin(0.1 + 0.5*x1 - 0.7*x2))"
     )
-    head = AffineHead(respond(rng, "poisson", table.values[:, 0]).likelihood(), 0.0)
+    head = AffineObjective(respond(rng, "poisson", table.values[:, 0]).likelihood(), 0.0)
     program, nodes = program_of(feature, table)
     assert program.n_weights == 6
     assert disagreement(objective(program, head), read_weights(nodes), rng) < CLOSE
@@ -191,7 +195,7 @@ def test_scaled_weights_mean_the_same(rng, respond, table, tree):
     program.forward(weights)
     scaling = Scaling.of(program, nodes)
     np.testing.assert_allclose(scaling.outward(scaling.inward(weights)), weights, rtol=1e-9)
-    head = AffineHead(respond(rng, "gaussian", table.values[:, 0]).likelihood(), 5.0)
+    head = AffineObjective(respond(rng, "gaussian", table.values[:, 0]).likelihood(), 5.0)
 
     def value_and_gradient(scaled):
         value, bar = head.value(program.forward(scaling.outward(scaled)))

@@ -7,7 +7,7 @@ from dbrm.data import Table
 from dbrm.evidence import Jeffreys, Observations, build_engine
 from dbrm.evolution.population import Rejections, _Builder
 from dbrm.evolution.projection import AllLayers, TransformThenOptimize
-from dbrm.evolution.projection.heads import AffineHead
+from dbrm.evolution.projection.heads import AffineObjective
 from dbrm.evolution.projection.program import Program, free_projections
 from dbrm.evolution.registry import Registry
 from dbrm.features import (
@@ -102,7 +102,7 @@ def test_separated_classes_do_not_blow_up(rng, strategy, affine, table, projecto
 def test_the_inner_fit_of_separated_data_is_finite(rng):
     x = np.sort(rng.normal(size=50))
     engine = build_engine(Observations((x > 0).astype(float)), Jeffreys(), family="binomial")
-    head = AffineHead(engine.likelihood(), 0.0)
+    head = AffineObjective(engine.likelihood(), 0.0)
     value, bar = head.value(x)
     assert np.isfinite(value)
     assert -2.0 < value < 0.0
@@ -113,7 +113,7 @@ def test_the_inner_fit_is_the_model(rng, family, respond, table):
     """Without a penalty the value is the likelihood that the engine maximises."""
     signal = np.tanh(table.values[:, 0])
     engine = respond(rng, family, signal)
-    head = AffineHead(
+    head = AffineObjective(
         engine.likelihood(), engine.project(np.empty((table.n_rows, 0)))[0], penalised=False
     )
     for column in (signal, 1e6 * signal + 1e7, 1e-9 * signal, table.values[:, 1]):
@@ -124,7 +124,7 @@ def test_the_inner_fit_is_the_model(rng, family, respond, table):
 def test_the_inner_fit_of_a_constant_is_the_null_model(rng, respond, table):
     engine = respond(rng, "poisson", table.values[:, 0])
     intercept = engine.project(np.empty((table.n_rows, 0)))[0]
-    head = AffineHead(engine.likelihood(), intercept)
+    head = AffineObjective(engine.likelihood(), intercept)
     value, bar = head.value(np.full(table.n_rows, 3.0))
     assert value == pytest.approx(engine.fit(np.empty((table.n_rows, 0))).log_likelihood)
     assert not bar.any()
@@ -171,6 +171,6 @@ def test_fitting_behind_the_transform_rescues_such_columns(rng, name, table, pro
 
 
 def _trial(projector, feature):
-    from dbrm.evolution.projection.base import Bench
+    from dbrm.evolution.projection.base import ProjectionContext
 
-    return Bench(projector, {}).trial(feature)
+    return ProjectionContext(projector, {}).trial(feature)
