@@ -29,24 +29,26 @@ def epigenetic(authors_files):
     return columns, table["methylated_bases"].to_numpy(float)
 
 
-def test_rinla_poisson_table(reference, epigenetic):
-    """All 16,384 Poisson models: R-INLA's value less its predictor noise, within 0.005.
+@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.slow)])
+def test_rinla_poisson_table(reference, epigenetic, step):
+    """Every `step`-th of the 16,384 Poisson models, within 0.005 of R-INLA's value.
 
-    The noise of precision e^11 that R-INLA adds to every linear predictor changes a log
-    evidence by e^-11 sum{(y - mu)^2 - mu} / 2.
+    Less its predictor noise: of precision e^11, it changes a log evidence by
+    e^-11 sum{(y - mu)^2 - mu} / 2.
     """
     columns, y = epigenetic
-    theirs = pd.read_csv(reference / "rinla_poisson_16384.csv.gz")["log_marginal"]
+    theirs = pd.read_csv(reference / "rinla_poisson_16384.csv.gz")["log_marginal"].to_numpy()
+    theirs = theirs[::step]
     population = GlmEngine(y, Normal(1000.0), "poisson").prepare(columns)
     assert population.design.n_live < 200
-    index = np.arange(1 << 14)
+    index = np.arange(0, 1 << 14, step)
     masks = unpack_index(index, 14)[:, ::-1]
     values, statuses = population.log_evidence(masks)
     assert set(statuses) <= {Status.OK, Status.SEPARATED}
     correction = np.array([_noise(population, mask, y @ y) for mask in masks])
-    gap = values + correction - theirs.to_numpy()
+    gap = values + correction - theirs
     assert np.max(np.abs(gap)) < 0.005
-    ours, inla = _normalise(values + correction), _normalise(theirs.to_numpy())
+    ours, inla = _normalise(values + correction), _normalise(theirs)
     assert 0.5 * np.abs(ours - inla).sum() < 1e-3
 
 
@@ -80,6 +82,8 @@ def _asteroid_average(asteroids, engine, cost):
     weights = _normalise(values - cost * masks.sum(axis=1))
     probability = np.zeros(len(test))
     for mask, weight in zip(masks, weights, strict=True):
+        if weight < 1e-8:
+            continue
         b = engine.fit(columns[:, mask]).coefficients
         with np.errstate(over="ignore"):
             probability += weight / (1 + np.exp(-(b[0] + test[:, :9][:, mask] @ b[1:])))
