@@ -18,7 +18,7 @@ from dbrm.evidence.engines import (
     build_engine,
     build_tall,
 )
-from dbrm.evidence.families import Family, find_family
+from dbrm.evidence.families import ExponentialFamily, Family, Gaussian, find_family
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.latent import Latent
@@ -41,8 +41,10 @@ __all__ = [
     "BoundEffect",
     "CoefficientPrior",
     "EvidenceFunction",
+    "ExponentialFamily",
     "Family",
     "FunctionEngine",
+    "Gaussian",
     "GaussianEngine",
     "GlmEngine",
     "Jeffreys",

@@ -99,12 +99,14 @@ def build_engine(
         coefficients and predictions.
     """
     chosen = find_family(family)
-    plain = link is None or getattr(link, "name", link) == "identity"
-    _check_offset(observations, find_link(link or chosen.default_link))
-    if chosen.name == "gaussian" and plain:
+    found = find_link(link or chosen.default_link)
+    _check_offset(observations, found)
+    if found.name == chosen.exact_link:
         for name in ("trials", "exposure"):
             if getattr(observations, name) is not None:
-                msg = f"family='gaussian' has no {name}; leave it out or choose another family."
+                msg = (
+                    f"family={chosen.name!r} has no {name}; leave it out or choose another family."
+                )
                 raise InvalidDataError(msg)
         engine: AbstractEngine = GaussianEngine(
             response=observations.response,

@@ -28,7 +28,7 @@ from dbrm.evidence.base import (
     ScoreTest,
 )
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
-from dbrm.evidence.families import find_family
+from dbrm.evidence.families import Gaussian
 from dbrm.evidence.links import find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likelihood
 from dbrm.evidence.score import ScoreTable
@@ -253,7 +253,7 @@ class GaussianEngine(AbstractEngine):
 
     def likelihood(self) -> AbstractPredictorLikelihood:
         return predictor_likelihood(
-            find_family("gaussian"),
+            Gaussian(),
             find_link("identity"),
             self.response,
             weights=self.weights,

@@ -163,8 +163,7 @@ class GlmEngine(AbstractEngine):
             merge=compiled and isinstance(self.solver, DampedNewton),
         )
         sizes = np.arange(self.n_always, raw.shape[1] + 1)
-        dispersed = family.has_dispersion and family.given_dispersion is None
-        prior = glm_prior(self.prior, sizes, self.n, dispersed=dispersed)
+        prior = glm_prior(self.prior, sizes, self.n, dispersed=family.estimates_dispersion)
         n_fixed = self.n_always + 1
         if isinstance(family, CompiledFamily) and compiled:
             constants = family.constants(y, weights, trials, group_mean)
@@ -251,7 +250,7 @@ class GlmEngine(AbstractEngine):
         assert isinstance(self.family, Family)
         design = population.design
         small = design.n_live <= _LARGEST_PROGRAM
-        if self.family.name != "binomial" or not small:
+        if not self.family.has_trials or not small:
             return status
         kept = np.concatenate([np.ones(self.n_always + 1, dtype=np.bool_), mask])
         answer = classify_separation(
@@ -304,16 +303,13 @@ class GlmEngine(AbstractEngine):
             0
         ]
         eta = self._offset + raw[0] + np.hstack([self._always, columns]) @ raw[1:]
-        rate = self.response / np.maximum(self._trials, 1.0)
-        with np.errstate(all="ignore"):
-            mean = link.mean(eta)
-            pull = link.slope(eta) / family.variance(mean, solution.dispersion)
-            score = self._totals * (rate - mean) * pull
-            weights = self._totals * link.slope(eta) * pull
-        residual = np.where(np.isfinite(score), score, 0.0)
-        weight = float(np.where(np.isfinite(weights), weights, 0.0).mean())
-        scale = 1.0 if family.dispersion_in_variance else 1.0 / solution.dispersion
-        strength = scale * float(residual @ residual) / max(weight, 1e-12)
+        _, score, information = family.linearise(
+            link, eta, self.response, solution.dispersion, self._trials
+        )
+        finite = np.isfinite(score) & np.isfinite(information)
+        residual = np.where(finite, self._weights * score, 0.0)
+        weight = float(np.where(finite, self._weights * information, 0.0).mean())
+        strength = float(residual @ residual) / max(weight, 1e-12)
         price = self._price(self.n_always + int(mask.sum()))
 
         def gain(share: FloatArray) -> FloatArray:

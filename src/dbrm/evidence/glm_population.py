@@ -31,6 +31,7 @@ from dbrm._kernels.glm_problem import (
     boxed,
     new_work,
 )
+from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, Kernel
 from dbrm.evidence.design import Design
@@ -48,8 +49,6 @@ from dbrm.status import Status
 
 __all__ = ["AbstractGlmPopulation", "GlmPopulation", "Solution", "compile_population"]
 
-# Non-canonical links under which the kernels use the observed information.
-_CONCAVE = {"gamma": ("log",), "negative_binomial": ("log",)}
 # A column keeps less than this share of its length beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
 
@@ -119,7 +118,7 @@ class GlmPopulation(AbstractGlmPopulation):
         expect_at(box, shape)
         chosen = work.chosen[:k]
         information = self.design.gram(work.weight)[np.ix_(chosen, chosen)]
-        if problem.rows.family in (0, 3):
+        if problem.rows.family in (GAUSSIAN, GAMMA):
             information = information * shape
         information = information + np.diag(work.penalty[:k])
         return Solution(
@@ -148,7 +147,7 @@ def compile_population(
     rows = GlmRows(
         int(family.code),
         int(link.code if link.code is not None else -1),
-        link.name == family.canonical_link or link.name in _CONCAVE.get(family.name, ()),
+        link.name in family.observed_links,
         np.nan if given is None else 1.0 / given,
         design.mean,
         design.total,
@@ -163,7 +162,7 @@ def compile_population(
     problem = _empty_problem(design, rows, prior, solver)
     if isinstance(solver, PlainIRLS):
         kind = "plain"
-        problem = problem._replace(start=plain_start(problem, design, link))
+        problem = problem._replace(start=plain_start(problem, design, family, link))
     else:
         kind = "wald" if prior.strict else "likelihood"
         kind = {NORMAL: "normal", NORMAL_LOG_GAMMA: "mixture"}.get(prior.kind, kind)

@@ -2,7 +2,7 @@
 
 Slower than the compiled population, with the same stopping rule and the same scores; for
 built-in families it is the twin against which the kernels are tested. It uses nothing of
-a family but `log_density`, `variance` and `estimate_dispersion`.
+a family but `linearise` and `estimate_dispersion`.
 """
 
 from dataclasses import dataclass
@@ -29,9 +29,11 @@ from dbrm.status import Status
 
 __all__ = ["PythonPopulation"]
 
-_SMALLEST_WEIGHT = 1e-15
 _RUNAWAY = 0.05
 _REMAINDER = 1e-11
+# Coefficients and dispersion have converged once neither changes by more: relative change of
+# the dispersion, of the log likelihood.
+_SAME_DISPERSION, _SAME_VALUE = 1e-9, 1e-13
 
 
 @final
@@ -148,25 +150,13 @@ class PythonPopulation(AbstractGlmPopulation):
 
     def _at(self, beta: FloatArray, eta: Column, dispersion: float) -> _Place:
         """Value, score and expected information at a linear predictor."""
-        low, high = self.family.mean_interval
-        mean = self.link.mean(eta)
-        if not np.all((mean >= low) & (mean <= high)):
-            return _Place(beta, eta, dispersion, -np.inf, eta, eta)
-        mean = np.clip(mean, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
-        slope = self.link.slope(eta)
-        trials = self.trials if self.family.has_trials else None
-        density = self.family.log_density(self.response, mean, dispersion, trials)
+        density, score, information = self.family.linearise(
+            self.link, eta, self.response, dispersion, self.trials
+        )
         value = float(self.weights @ density)
-        scale = self._scale(dispersion)
-        total = self.weights * self.trials * scale
-        pull = slope / self.family.variance(mean, dispersion)
-        score = total * (self.response / self.trials - mean) * pull
-        weight = np.maximum(total * slope * pull, total * _SMALLEST_WEIGHT)
-        return _Place(beta, eta, dispersion, value if value < np.inf else -np.inf, score, weight)
-
-    def _scale(self, dispersion: float) -> float:
-        """One over the dispersion, unless the variance function already contains it."""
-        return 1.0 if self.family.dispersion_in_variance else 1.0 / dispersion
+        value = value if value < np.inf else -np.inf
+        weights = self.weights
+        return _Place(beta, eta, dispersion, value, weights * score, weights * information)
 
     @cached_property
     def _null(self) -> _Place:
@@ -185,17 +175,19 @@ class PythonPopulation(AbstractGlmPopulation):
 
     def _climb(self, place: _Place, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
         """Maximise over coefficients and dispersion in turn."""
-        estimated = self.family.has_dispersion and self.family.given_dispersion is None
         status = Status.OK
         for _ in range(self.max_iterations):
             place, status = self._newton(place, chosen, penalty)
-            if not estimated:
+            if not self.family.estimates_dispersion:
                 break
-            mean = np.asarray(self.link.mean(place.eta))
-            before = place.dispersion
+            mean = self.family.clip_mean(self.link.mean(place.eta))
+            before = place
             after = self.family.estimate_dispersion(self.response, mean, self.weights)
             place = self._at(place.beta, place.eta, after)
-            if abs(log(after / before)) < 1e-9:
+            gain = place.value - before.value
+            if abs(log(after / before.dispersion)) < _SAME_DISPERSION or (
+                0.0 <= gain <= _SAME_VALUE * (1.0 + abs(place.value))
+            ):
                 break
         return place, status
 

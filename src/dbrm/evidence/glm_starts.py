@@ -7,6 +7,7 @@ from dbrm._kernels.glm_linalg import cross_products
 from dbrm._kernels.glm_problem import GlmProblem, GlmStart, boxed
 from dbrm._typing import FloatArray
 from dbrm.evidence.design import Design, independent_columns
+from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.links import Link
 from dbrm.status import Status
 
@@ -79,17 +80,13 @@ def full_start(problem: GlmProblem, design: Design) -> GlmStart:
     return GlmStart(*start[:6], design.gram(work.weight), right)
 
 
-def plain_start(problem: GlmProblem, design: Design, link: Link) -> GlmStart:
-    """R's initial means: each response, moved a little into the interior."""
-    rows, work = problem.rows, problem.work
+def plain_start(
+    problem: GlmProblem, design: Design, family: CompiledFamily, link: Link
+) -> GlmStart:
+    """Start from R's initial means."""
+    work = problem.work
     start: GlmStart = problem.start
-    n, y = design.total, design.mean
-    mean = {
-        1: (n * y + 0.5) / (n + 1.0),
-        2: y + 0.1,
-        4: np.where(y > 0, y, 1.0 / 6.0),
-    }.get(rows.family, y)
-    eta = link.eta(mean)
+    eta = link.eta(family.initial_mean(design.mean, design.total))
     value = linearise_in(boxed(problem), start.shape, eta)
     right = _times(design, work.weight * (eta - design.offset) + work.score)
     return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)

@@ -100,7 +100,7 @@ class LatentEngine(AbstractEngine):
     @property
     def exact(self) -> bool:
         """Whether the response is Gaussian with identity link."""
-        return self.family.name == "gaussian" and self.link.name == "identity"
+        return self.link.name == self.family.exact_link
 
     @cached_property
     def unit(self) -> float:

@@ -20,8 +20,6 @@ from dbrm.evidence.links import Link
 
 __all__ = ["AbstractPredictorLikelihood", "Slope", "predictor_likelihood"]
 
-_SMALLEST_WEIGHT = 1e-15
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +104,8 @@ class _Compiled(AbstractPredictorLikelihood):
 
     def at(self, eta: Column) -> Slope:
         eta = eta + self.offset
-        code, link = int(self.family.code or 0), int(self.link.code or 0)
+        assert isinstance(self.family, CompiledFamily)
+        code, link = int(self.family.code), int(self.link.code or 0)
         score, information = np.empty_like(eta), np.empty_like(eta)
         shape = 1.0 if self._given is None else self._given
         if code == NEGATIVE_BINOMIAL and self._given is None:
@@ -130,26 +129,14 @@ class _Compiled(AbstractPredictorLikelihood):
 @dataclass(frozen=True, eq=False)
 class _Plain(AbstractPredictorLikelihood):
     def at(self, eta: Column) -> Slope:
-        eta = eta + self.offset
+        eta, family, weights = eta + self.offset, self.family, self.weights
         with np.errstate(all="ignore"):
-            return self._at(eta)
-
-    def _at(self, eta: Column) -> Slope:
-        family = self.family
-        low, high = family.mean_interval
-        mean = self.link.mean(eta)
-        if not np.all((mean >= low) & (mean <= high)):
-            return Slope(-np.inf, eta, eta)
-        mean = np.clip(mean, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
-        dispersion = family.given_dispersion or 1.0
-        if family.has_dispersion and family.given_dispersion is None:
-            dispersion = family.estimate_dispersion(self.response, mean, self.weights)
-        trials = self.trials if family.has_trials else None
-        density = family.log_density(self.response, mean, dispersion, trials)
-        value = float(np.sum(self.weights * density))
-        scale = 1.0 if family.dispersion_in_variance else 1.0 / dispersion
-        slope = self.link.slope(eta)
-        pull = scale * slope / family.variance(mean, dispersion)
-        score = self.total * (self.mean - mean) * pull
-        information = self.total * np.maximum(slope * pull, _SMALLEST_WEIGHT)
-        return Slope(value if value < np.inf else -np.inf, score, information)
+            mean = family.clip_mean(self.link.mean(eta))
+            if np.isnan(mean).any():
+                return Slope(-np.inf, eta, eta)
+            dispersion = family.estimate_dispersion(self.response, mean, weights)
+            density, score, information = family.linearise(
+                self.link, eta, self.response, dispersion, self.trials
+            )
+            value = float(np.sum(weights * density))
+        return Slope(value if value < np.inf else -np.inf, weights * score, weights * information)

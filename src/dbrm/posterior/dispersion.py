@@ -8,11 +8,10 @@ integrated out by Laplace's method around :math:`\hat\beta`, which hardly moves 
 .. math:: \log p(\lambda \mid y, M) = \ell(\hat\beta, e^\lambda)
     - \tfrac12 \log|I(\hat\beta, e^\lambda)| + \log\pi(\lambda) + \text{const} ,
 
-with a flat :math:`\pi` where :math:`\phi` is a factor of the variance: for a Gaussian response
-this is :math:`\phi \sim \mathrm{RSS}/\chi^2_{n-p_+}`, whatever the link. Where :math:`\phi` is
-part of the variance function (negative binomial) the data may have no overdispersion at all,
-and :math:`\phi/(1+\phi)` is uniform. The masses are on the points :math:`jh` with whole
-:math:`j`, the same for all models, so that predictions of many models share few dispersions.
+with a :math:`\pi` that is flat unless the family says otherwise: for a Gaussian response this is
+:math:`\phi \sim \mathrm{RSS}/\chi^2_{n-p_+}`, whatever the link. The masses are on the points
+:math:`jh` with whole :math:`j`, the same for all models, so that predictions of many models
+share few dispersions.
 
 Sees the likelihood of the training rows and fitted models; not the rows to be predicted.
 """
@@ -34,8 +33,6 @@ _STEP = 1.5
 _DROP, _MOST = 6.0, 60
 # With more observations the dispersion counts as known.
 _MANY = 5_000.0
-# Overdispersion below this is none; posteriors without a maximum start here.
-_LEAST_OVERDISPERSION = np.exp(-7.0)
 
 
 @final
@@ -76,7 +73,7 @@ def dispersion_posteriors(
         The other columns, and for each model the positions of its own.
     """
     family, n = likelihood.family, float(likelihood.weights.sum())
-    if not family.has_dispersion or family.given_dispersion is not None or n > _MANY:
+    if not family.estimates_dispersion or n > _MANY:
         return [DispersionPosterior.known(fit.dispersion) for fit in fits]
     step = _STEP * np.sqrt(2.0 / n)
     return [
@@ -89,8 +86,9 @@ def _posterior(
     likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit, step: float
 ) -> DispersionPosterior:
     density = _Density(likelihood, design, fit)
-    least = _LEAST_OVERDISPERSION if density.in_variance else 0.0
-    start = int(np.round(np.log(max(fit.dispersion, least)) / step))
+    # A posterior without a maximum starts at the least dispersion that counts.
+    start_at = max(fit.dispersion, likelihood.family.least_dispersion)
+    start = int(np.round(np.log(start_at) / step))
     points, values = _explore(lambda j: density.at(j * step), start)
     if not np.isfinite(values).any():
         return DispersionPosterior.known(fit.dispersion)
@@ -125,21 +123,14 @@ class _Density:
         self._y, self._weights = likelihood.response[live], likelihood.weights[live]
         self._trials = likelihood.trials[live] if self._family.has_trials else None
         eta = (design @ fit.coefficients + likelihood.offset)[live]
-        low, high = self._family.mean_interval
         with np.errstate(all="ignore"):
-            mean = np.asarray(likelihood.link.mean(eta))
+            self._mean: Column = self._family.clip_mean(likelihood.link.mean(eta))
             self._slope = likelihood.link.slope(eta)
-        self._mean: Column = np.clip(mean, np.nextafter(low, high), np.nextafter(high, low))
         unit = np.max(np.abs(design), axis=0, initial=0.0)
         self._design = (design / np.where(unit > 0, unit, 1.0))[live]
         self._n_terms: int = min(design.shape[1], int(self._weights.sum()) - 1)
         self._at_fit = self._log_information(fit.dispersion)
         self._fitted = fit.dispersion
-
-    @property
-    def in_variance(self) -> bool:
-        """Whether the dispersion is part of the variance function."""
-        return self._family.dispersion_in_variance
 
     def at(self, log_dispersion: float) -> float:
         """Log density at one log dispersion."""
@@ -147,23 +138,23 @@ class _Density:
         with np.errstate(all="ignore"):
             rows = self._family.log_density(self._y, self._mean, dispersion, self._trials)
             value = float(self._weights @ rows) - 0.5 * self._log_information(dispersion)
-        if self.in_variance:
-            value += log_dispersion - 2.0 * float(np.log1p(dispersion))
+        value += self._family.log_dispersion_prior(dispersion)
         return value if np.isfinite(value) else -np.inf
 
     def variance_factor(self, dispersion: float) -> float:
         """By how much coefficients vary more than at the fitted dispersion, on average."""
-        if not self.in_variance:
+        if self._family.dispersion_divides_information:
             return dispersion / self._fitted
         gap = self._at_fit - self._log_information(dispersion)
         return float(np.exp(gap / max(self._design.shape[1], 1)))
 
     def _log_information(self, dispersion: float) -> float:
         """Log determinant of the information on the coefficients, up to a constant."""
-        if not self.in_variance:
+        if self._family.dispersion_divides_information:
             return -self._n_terms * float(np.log(dispersion))
         with np.errstate(all="ignore"):
-            rows = self._weights * self._slope**2 / self._family.variance(self._mean, dispersion)
+            about_mean = self._family.information(self._mean, dispersion, self._trials)
+            rows = self._weights * self._slope**2 * about_mean
         information = (self._design * np.where(np.isfinite(rows), rows, 0.0)[:, None]).T
         sign, value = np.linalg.slogdet(information @ self._design)
         return float(value) if sign > 0 else 0.0

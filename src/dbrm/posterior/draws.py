@@ -16,7 +16,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
-from dbrm.evidence import ModelFit, find_family
+from dbrm.evidence import Gaussian, ModelFit
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
@@ -62,15 +62,13 @@ class CoefficientDraws:
         eta = self.predictor(table, offset)
         if self.averaged.law is None:
             return eta
-        low, high = self.averaged.law.family.mean_interval
         with np.errstate(all="ignore"):
-            mean = self.averaged.law.link.mean(eta)
-            return np.clip(mean, np.nextafter(low, high), np.nextafter(high, low))
+            return self.averaged.law.family.clip_mean(self.averaged.law.link.mean(eta))
 
     def log_density(self, rows: Rows) -> Matrix:
         """Log density of each response (columns) under each draw (rows)."""
         law, means = self.averaged.law, self.mean(rows.table, rows.offset)
-        family = find_family("gaussian") if law is None else law.family
+        family = Gaussian() if law is None else law.family
         out = np.empty_like(means)
         for draw, dispersion in enumerate(self.dispersion.tolist()):
             out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
@@ -79,7 +77,7 @@ class CoefficientDraws:
     def respond(self, rng: np.random.Generator, rows: Rows) -> Matrix:
         """One response for each draw (rows) and row of the table."""
         law, means = self.averaged.law, self.mean(rows.table, rows.offset)
-        family = find_family("gaussian") if law is None else law.family
+        family = Gaussian() if law is None else law.family
         pairs = zip(means, self.dispersion.tolist(), strict=True)
         return np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
 

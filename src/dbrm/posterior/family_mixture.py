@@ -99,15 +99,10 @@ class FamilyMixture:
 
     def _variance(self, mean: FloatArray, dispersion: float) -> FloatArray:
         """Variance of a response with this mean."""
-        variance = self.family.variance(mean, dispersion) * self._size
-        if self.family.has_dispersion and not self.family.dispersion_in_variance:
-            variance = variance * dispersion
-        return np.asarray(variance)
+        return np.asarray(self.family.variance(mean, dispersion) * self._size)
 
     def _inside(self, mean: FloatArray) -> FloatArray:
-        """Means within the family's interval, also where the link runs out of digits."""
-        low, high = self.family.mean_interval
-        return np.clip(mean, np.nextafter(low, high), np.nextafter(high, low))
+        return self.family.clip_mean(mean)
 
     @property
     def _size(self) -> Column | float:
@@ -159,7 +154,7 @@ class FamilyMixture:
         for grid, dispersion in self._grids:
             with np.errstate(all="ignore"):
                 means = self._inside(self.link.mean(grid.points[:, rows]))
-            chances = self.family.cdf(value, means, dispersion, trials)
+                chances = self.family.cdf(value, means, dispersion, trials)
             total += np.einsum("qn,qn->n", grid.masses[:, rows], chances)
         return np.where(np.isnan(self.weights[0, rows]), np.nan, np.clip(total, 0.0, 1.0))
 
@@ -200,8 +195,8 @@ class FamilyMixture:
             centre,
             spread,
             discrete=self.family.discrete,
-            highest=self._size if self.family.has_trials else np.inf,
-            positive=self.family.mean_interval == (0.0, np.inf),
+            highest=self.family.support[1] * self._size,
+            positive=self.family.support[0] == 0.0,
         )
 
     def sample(self, rng: np.random.Generator, draws: int) -> Matrix:

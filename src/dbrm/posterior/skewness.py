@@ -98,12 +98,10 @@ def _rows(
     likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
 ) -> tuple[Column, Column]:
     """Score and expected information of each row in its linear predictor."""
-    family, link = likelihood.family, likelihood.link
-    scale = 1.0 if family.dispersion_in_variance else 1.0 / dispersion
-    with np.errstate(all="ignore"):
-        mean, slope = link.mean(eta), link.slope(eta)
-        weight = likelihood.total * scale * slope / family.variance(mean, dispersion)
-        return weight * (likelihood.mean - mean), weight * slope
+    _, score, information = likelihood.family.linearise(
+        likelihood.link, eta, likelihood.response, dispersion, likelihood.trials
+    )
+    return likelihood.weights * score, likelihood.weights * information
 
 
 def _finite(values: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Check a family or a link: do its density, moments, quantiles and derivatives fit together?
+"""Check a family or a link: do its density, derivatives, moments and quantiles fit together?
 
 Everything is computed from outside: sums and integrals of the density, finite
 differences, and random responses with a fixed seed (one false alarm in a million).
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import scipy.special
 import scipy.stats
 
 from dbrm._typing import Column, FloatArray
@@ -48,15 +49,15 @@ def check_family(family: Family, *, dispersion: float = 0.4) -> FamilyReport:
     Parameters
     ----------
     dispersion
-        A dispersion to try, for families that have one.
+        A dispersion to try, for families that estimate one.
 
     Raises
     ------
     AssertionError
         At the first check that fails, saying which and how; later ones rest on it.
     """
-    dispersion = dispersion if family.has_dispersion else 1.0
-    return FamilyReport(family, _run(family, _family_checks(family, dispersion)))
+    phi = dispersion if family.estimates_dispersion else family.given_dispersion or 1.0
+    return FamilyReport(family, _run(family, _family_checks(family, phi)))
 
 
 def check_link(link: Link) -> LinkReport:
@@ -87,12 +88,16 @@ def _family_checks(family: Family, phi: float) -> Iterator[Check]:
     yield "density sums to one", lambda: _moment(family, means, phi, 0)
     yield "mean of the density", lambda: _moment(family, means, phi, 1)
     yield "variance of the density", lambda: _moment(family, means, phi, 2)
-    yield "derivative in the mean", lambda: _score(family, means, phi)
+    yield "score is the derivative in the mean", lambda: _score(family, means, phi)
+    yield "information is the expected curvature", lambda: _information(family, means, phi)
     yield "cdf adds up the density", lambda: _cumulative(family, means, phi)
     yield "quantile inverts the cdf", lambda: _quantiles(family, means, phi)
     yield "responses follow the cdf", lambda: _draws(family, means, phi)
     yield "own responses are accepted", lambda: _accepts(family, means, phi)
-    if family.has_dispersion and family.given_dispersion is None:
+    yield "other responses are refused", lambda: _refuses(family)
+    if family.dispersion_divides_information:
+        yield "dispersion divides the information", lambda: _divides(family, means, phi)
+    if family.estimates_dispersion:
         yield "dispersion has maximum likelihood", lambda: _dispersion(family, means, phi)
 
 
@@ -114,7 +119,7 @@ def _options(family: Family, size: int) -> Column | None:
 
 
 def _identity(family: Family) -> str:
-    for attribute in ("name", "default_link", "canonical_link"):
+    for attribute in ("name", "default_link"):
         if not isinstance(getattr(family, attribute, None), str):
             return f"the attribute `{attribute}` must be a string"
     find_link(family.default_link)
@@ -132,10 +137,14 @@ def _support(family: Family, mean: float, phi: float) -> tuple[Column, Column]:
         return y, np.ones_like(y)
     u = np.linspace(-6.0, 6.0, 20001)
     step = u[1] - u[0]
-    if np.isfinite(family.mean_interval[0]):
-        y = np.exp(2 * np.sinh(u / 1.5)) * mean
-        return y, y * 2 * np.cosh(u / 1.5) / 1.5 * step
-    spread = np.sqrt(phi * float(family.variance(np.array([mean]), phi)[0]))
+    low, high = family.support
+    if np.isfinite(low):
+        x, slope = 2 * np.sinh(u / 1.5), 2 * np.cosh(u / 1.5) / 1.5 * step
+        if np.isfinite(high):
+            share = scipy.special.expit(x)
+            return low + (high - low) * share, (high - low) * share * (1 - share) * slope
+        return low + np.exp(x) * (mean - low), np.exp(x) * (mean - low) * slope
+    spread = np.sqrt(float(family.variance(np.array([mean]), phi)[0]))
     return mean + spread * 2 * np.sinh(u), spread * 2 * np.cosh(u) * step
 
 
@@ -143,25 +152,25 @@ def _density(family: Family, y: Column, mean: float, phi: float) -> FloatArray:
     return family.log_density(y, np.full(y.size, mean), phi, _options(family, y.size))
 
 
-def _variance(family: Family, mean: float, phi: float) -> float:
-    """Variance of one response; the dispersion is a factor unless V already contains it."""
-    factor = 1.0 if family.dispersion_in_variance else phi
-    return factor * float(family.variance(np.array([mean]), phi)[0]) * _trials(family)
+def _mass(family: Family, mean: float, phi: float) -> tuple[Column, Column]:
+    """Responses and their probabilities, zero where the density is no number."""
+    y, weight = _support(family, mean, phi)
+    with np.errstate(all="ignore"):
+        mass = np.where(weight > 0, np.exp(_density(family, y, mean, phi)) * weight, 0.0)
+    return y, np.where(np.isfinite(mass), mass, 0.0)
 
 
 def _moment(family: Family, means: FloatArray, phi: float, order: int) -> str:
     for mean in means:
-        y, weight = _support(family, float(mean), phi)
-        with np.errstate(all="ignore"):
-            mass = np.where(weight > 0, np.exp(_density(family, y, float(mean), phi)) * weight, 0.0)
-        mass = np.where(np.isfinite(mass), mass, 0.0)
+        y, mass = _mass(family, float(mean), phi)
         centre = float(mean) * _trials(family)
         got = [
             mass.sum(),
             mass @ np.where(mass > 0, y, 0),
             mass @ np.where(mass > 0, (y - centre) ** 2, 0),
         ]
-        expected = [1.0, centre, _variance(family, float(mean), phi)]
+        variance = float(family.variance(np.array([mean]), phi)[0]) * _trials(family)
+        expected = [1.0, centre, variance]
         if abs(got[order] - expected[order]) > 1e-6 * (1 + abs(expected[order])):
             return f"got {got[order]:.8g}, expected {expected[order]:.8g} at mean {mean:.3g}"
     return ""
@@ -177,24 +186,44 @@ def _score(family: Family, means: FloatArray, phi: float) -> str:
     for mean in means:
         y, step = _some(family, float(mean), phi), 1e-5
         up, down = (_density(family, y, float(mean) + s, phi) for s in (step, -step))
-        got = (up - down) / (2 * step)
-        trials = _trials(family)
-        expected = (y - trials * mean) / (_variance(family, float(mean), phi) / trials)
+        expected = (up - down) / (2 * step)
+        got = family.score(y, np.full(y.size, mean), phi, _options(family, y.size))
         if not np.allclose(got, expected, rtol=1e-5, atol=1e-5):
             worst = int(np.argmax(np.abs(got - expected)))
             return (
-                f"d log density / d mean is {got[worst]:.6g} at y={y[worst]:.4g}, mean {mean:.3g}; "
-                f"(y - mean) / variance is {expected[worst]:.6g}"
+                f"score is {got[worst]:.6g} at y={y[worst]:.4g}, mean {mean:.3g}; "
+                f"d log density / d mean is {expected[worst]:.6g}"
             )
     return ""
+
+
+def _information(family: Family, means: FloatArray, phi: float) -> str:
+    for mean in means:
+        (y, mass), step = _mass(family, float(mean), phi), 1e-4 * min(1.0, abs(float(mean)) + 1e-2)
+        y, mass = y[mass > 0], mass[mass > 0]
+        options = _options(family, y.size)
+        up, down = (
+            family.score(y, np.full(y.size, mean + move), phi, options) for move in (step, -step)
+        )
+        expected = float(mass @ (down - up)) / (2 * step)
+        got = float(family.information(np.array([mean]), phi, _options(family, 1))[0])
+        if not abs(got - expected) <= 1e-5 * (1 + abs(expected)):
+            return (
+                f"information is {got:.8g} at mean {mean:.3g}; "
+                f"the mean of -d score / d mean is {expected:.8g}"
+            )
+    return ""
+
+
+def _divides(family: Family, means: FloatArray, phi: float) -> str:
+    once, twice = (family.information(means, phi * factor) for factor in (1.0, 2.0))
+    return _close(2.0 * twice, once, 1e-9)
 
 
 def _cumulative(family: Family, means: FloatArray, phi: float) -> str:
     for mean in means:
         y = _some(family, float(mean), phi)
-        grid, weight = _support(family, float(mean), phi)
-        with np.errstate(all="ignore"):
-            mass = np.nan_to_num(np.exp(_density(family, grid, float(mean), phi)) * weight)
+        grid, mass = _mass(family, float(mean), phi)
         half = 0.0 if family.discrete else 0.5
         expected = np.array(
             [mass[grid < v].sum() + (mass[grid == v].sum() * (1 - half)) for v in y]
@@ -243,6 +272,18 @@ def _accepts(family: Family, means: FloatArray, phi: float) -> str:
         family.check_response(y, _options(family, y.size))
     except InvalidDataError as error:
         return f"check_response refuses them: {error}"
+    return ""
+
+
+def _refuses(family: Family) -> str:
+    low, high = family.support
+    wrong = [np.nan, np.inf, -np.inf, low - 1.0, high * _trials(family) + 1.0]
+    for y in wrong + [0.5] * family.discrete:
+        try:
+            family.check_response(np.array([y]), _options(family, 1))
+        except InvalidDataError:
+            continue
+        return f"check_response accepts y={y:g}"
     return ""
 
 

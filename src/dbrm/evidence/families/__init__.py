@@ -1,7 +1,7 @@
 """Families of response distributions, one small file each."""
 
 from dbrm.errors import UnknownNameError
-from dbrm.evidence.families.base import CompiledFamily, Family
+from dbrm.evidence.families.base import CompiledFamily, ExponentialFamily, Family
 from dbrm.evidence.families.binomial import Binomial
 from dbrm.evidence.families.gamma import Gamma
 from dbrm.evidence.families.gaussian import Gaussian
@@ -12,6 +12,7 @@ __all__ = [
     "FAMILIES",
     "Binomial",
     "CompiledFamily",
+    "ExponentialFamily",
     "Family",
     "Gamma",
     "Gaussian",

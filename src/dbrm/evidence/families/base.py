@@ -1,8 +1,10 @@
-"""What a family of response distributions offers, to the engine and to prediction.
+r"""What a family of response distributions offers to the engines and to prediction.
 
-A family sees responses, means and a dispersion; never columns or coefficients. Subclass
-`Family` for your own: it runs through the Python engine, and `dbrm.testing.check_family`
-tells whether it is right. `CompiledFamily` is for families known to the kernels.
+A family sees responses, means and a dispersion; never columns or coefficients. For your own,
+subclass `Family` and write its density, score and information; for an exponential family
+subclass `ExponentialFamily`, where the variance gives score and information. Either runs
+through the Python engine, and `dbrm.testing.check_family` tells whether it is right.
+`CompiledFamily` is for families known to the kernels.
 """
 
 # ruff: noqa: ARG002 - all families share one set of signatures.
@@ -11,48 +13,79 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+import scipy.optimize
 
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray, Mask
 from dbrm.errors import InvalidDataError
+from dbrm.evidence.links import Link
 
-__all__ = ["CompiledFamily", "Family"]
+__all__ = ["CompiledFamily", "ExponentialFamily", "Family"]
+
+# Smallest expected information of one observation: keeps information matrices invertible.
+_SMALLEST_INFORMATION = 1e-15
+# Logarithms of dispersions beyond this are not looked for.
+_FARTHEST = 80.0
 
 
 class Family(ABC):
-    r"""An exponential family with mean :math:`\mu` and variance :math:`\phi V(\mu)`.
+    r"""A response distribution with mean :math:`\mu = g^{-1}(\eta)` and dispersion :math:`\phi`.
 
-    Responses of a binomial kind are numbers of successes out of ``trials``, with the mean
-    the probability of one success. All methods work element by element.
+    The dispersion stands for whatever ancillary parameter the distribution has, positive and
+    common to all rows: a variance, one over a shape. All methods work element by element.
+    Responses of a binomial kind are numbers of successes out of ``trials``, with the mean the
+    probability of one success.
     """
 
     #: The name by which users ask for it.
     name: ClassVar[str]
-    #: Number of the compiled version; ``None`` sends models through the Python engine.
-    code: ClassVar[int | None] = None
-    #: The link under which expected and observed information agree.
-    canonical_link: ClassVar[str]
     #: The link used when none is named.
     default_link: ClassVar[str]
     #: Means lie inside this open interval.
     mean_interval: ClassVar[tuple[float, float]]
-    #: Whether a dispersion is estimated; otherwise it is one.
-    has_dispersion: ClassVar[bool] = False
-    #: Whether the dispersion is part of the variance function rather than a factor of it.
-    dispersion_in_variance: ClassVar[bool] = False
-    #: Whether responses are counts out of a number of trials.
-    has_trials: ClassVar[bool] = False
+    #: Range of the response, per trial: without its ends if continuous, with them if discrete.
+    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     #: Whether responses are whole numbers.
     discrete: ClassVar[bool] = False
+    #: Whether responses are counts out of a number of trials.
+    has_trials: ClassVar[bool] = False
+    #: Whether there is a dispersion; otherwise it is one.
+    has_dispersion: ClassVar[bool] = False
+    #: Whether the information about the mean is proportional to one over the dispersion.
+    dispersion_divides_information: ClassVar[bool] = False
+    #: Smaller dispersions are as good as none.
+    least_dispersion: ClassVar[float] = 0.0
+    #: The link under which the evidence has a closed form, that of `GaussianEngine`.
+    exact_link: ClassVar[str | None] = None
+    #: Links for which there is an engine that visits the rows in blocks.
+    out_of_core_links: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def label(self) -> str:
+        """The name as it stands in a sentence."""
+        return self.name.replace("_", " ")
 
     @property
     def given_dispersion(self) -> float | None:
         """Dispersion fixed by the user, ``None`` where it is estimated or there is none."""
         return None
 
-    @abstractmethod
+    @property
+    def estimates_dispersion(self) -> bool:
+        """Whether the dispersion is a parameter of every model."""
+        return self.has_dispersion and self.given_dispersion is None
+
     def check_response(self, response: Column, trials: Column | None = None) -> None:
-        """Raise `InvalidDataError`, naming ``y``, where the response leaves its domain."""
+        """Raise `InvalidDataError`, naming ``y``, where the response leaves its range."""
+        if trials is not None and not self.has_trials:
+            msg = f"family={self.name!r} has no trials; trials belong to family='binomial'."
+            raise InvalidDataError(msg)
+        low, high = self.support
+        if self.discrete:
+            inside = (response >= low) & (response <= high) & (response == np.floor(response))
+        else:
+            inside = (response > low) & (response < high)
+        require(inside & np.isfinite(response), self.name, _range(self), response)
 
     @abstractmethod
     def log_density(
@@ -61,12 +94,20 @@ class Family(ABC):
         """Log density or probability of each response, constants included."""
 
     @abstractmethod
-    def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
-        r"""Variance function :math:`V(\mu)`, without the factor :math:`\phi`.
+    def score(
+        self, y: Column, mean: FloatArray, dispersion: float = 1.0, trials: Column | None = None
+    ) -> FloatArray:
+        """Derivative of `log_density` in the mean."""
 
-        With `dispersion_in_variance` it is the whole variance, as for a negative
-        binomial response.
-        """
+    @abstractmethod
+    def information(
+        self, mean: FloatArray, dispersion: float = 1.0, trials: Column | None = None
+    ) -> FloatArray:
+        """Expected information about the mean: the variance of the `score`."""
+
+    @abstractmethod
+    def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
+        """Variance of a response, of one trial if there are several."""
 
     @abstractmethod
     def cdf(
@@ -84,7 +125,6 @@ class Family(ABC):
     ) -> FloatArray:
         """Smallest response whose `cdf` reaches ``probability``."""
 
-    @abstractmethod
     def rvs(
         self,
         rng: np.random.Generator,
@@ -92,23 +132,98 @@ class Family(ABC):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> FloatArray:
-        """One response for each mean."""
+        """One response for each mean, by default the `quantile` of a uniform draw."""
+        return self.quantile(rng.random(np.shape(mean)), mean, dispersion, trials)
 
     def estimate_dispersion(self, y: Column, mean: FloatArray, weights: Column) -> float:
-        """Maximum likelihood dispersion for given means."""
-        return 1.0
+        """Maximum likelihood dispersion for given means, by default found numerically."""
+        if not self.estimates_dispersion:
+            return self.given_dispersion or 1.0
+
+        def loss(log_dispersion: float) -> float:
+            dispersion = float(np.exp(np.clip(log_dispersion, -_FARTHEST, _FARTHEST)))
+            with np.errstate(all="ignore"):
+                value = -float(weights @ self.log_density(y, mean, dispersion))
+            return value if np.isfinite(value) else np.finfo(np.float64).max
+
+        best = scipy.optimize.minimize_scalar(loss, bracket=(-1.0, 1.0)).x
+        return float(np.exp(np.clip(best, -_FARTHEST, _FARTHEST)))
+
+    def log_dispersion_prior(self, dispersion: float) -> float:
+        r"""Log prior density of :math:`\log\phi` in predictions, up to a constant; flat."""
+        return 0.0
+
+    def linearise(
+        self,
+        link: Link,
+        eta: FloatArray,
+        y: Column,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        r"""Log density, score and expected information of each row in its linear predictor.
+
+        .. math:: \frac{d\ell}{d\eta} = \frac{d\ell}{d\mu}\,\mu'(\eta), \qquad
+            I(\eta) = I(\mu)\,\mu'(\eta)^2 .
+
+        The log density is ``-inf`` where a mean leaves its interval.
+        """
+        trials = trials if self.has_trials else None
+        with np.errstate(all="ignore"):
+            mean, slope = link.mean(eta), link.slope(eta)
+            inside = (mean >= self.mean_interval[0]) & (mean <= self.mean_interval[1])
+            mean = self.clip_mean(mean)
+            density = self.log_density(y, mean, dispersion, trials)
+            score = self.score(y, mean, dispersion, trials) * slope
+            information = self.information(mean, dispersion, trials) * slope**2
+        least = _SMALLEST_INFORMATION * (1.0 if trials is None else trials)
+        return np.where(inside, density, -np.inf), score, np.maximum(information, least)
+
+    def clip_mean(self, mean: FloatArray) -> FloatArray:
+        """Means inside their interval, also where a link runs out of digits."""
+        low, high = self.mean_interval
+        return np.clip(mean, np.nextafter(low, high), np.nextafter(high, low))
 
 
-class CompiledFamily(Family):
+class ExponentialFamily(Family):
+    r"""An exponential family: score and information follow from the variance,
+
+    .. math:: \frac{d\ell}{d\mu} = \frac{y - \mu}{\mathrm{var}(y)}, \qquad
+        I(\mu) = \frac{1}{\mathrm{var}(y)},
+
+    where the variance is :math:`\phi V(\mu)`, or contains the dispersion in another way.
+    """
+
+    def score(
+        self, y: Column, mean: FloatArray, dispersion: float = 1.0, trials: Column | None = None
+    ) -> FloatArray:
+        n = 1.0 if trials is None else trials
+        return np.asarray((y - n * mean) / self.variance(mean, dispersion))
+
+    def information(
+        self, mean: FloatArray, dispersion: float = 1.0, trials: Column | None = None
+    ) -> FloatArray:
+        n = 1.0 if trials is None else trials
+        return np.asarray(n / self.variance(mean, dispersion))
+
+
+class CompiledFamily(ExponentialFamily):
     """A family whose row loops are compiled in `dbrm._kernels.glm_rows`."""
 
+    #: Number of the compiled version.
     code: ClassVar[int]
+    #: Links under which the kernels use the observed information.
+    observed_links: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def constants(
         self, y: Column, weights: Column, trials: Column, group_mean: FloatArray
     ) -> Constants:
         """What never changes in the likelihood; ``group_mean`` is each row's grouped response."""
+
+    def initial_mean(self, mean: Column, trials: Column) -> Column:
+        """R's initial means: each response, moved a little into the interior."""
+        return mean
 
 
 def shape_constants(
@@ -130,8 +245,10 @@ def require(condition: Mask, family: str, what: str, y: Column) -> None:
         raise InvalidDataError(msg)
 
 
-def refuse_trials(family: str, trials: Column | None) -> None:
-    """Only binomial responses have trials."""
-    if trials is not None:
-        msg = f"family={family!r} has no trials; trials belong to family='binomial'."
-        raise InvalidDataError(msg)
+def _range(family: Family) -> str:
+    """The range of the response in words."""
+    if family.support == (0.0, np.inf):
+        return "whole numbers >= 0 (counts)" if family.discrete else "positive and finite"
+    kind = "whole numbers" if family.discrete else "finite"
+    low, high = family.support
+    return kind if low == -np.inf and high == np.inf else f"{kind}, between {low:g} and {high:g}"

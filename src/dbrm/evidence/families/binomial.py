@@ -25,11 +25,13 @@ class Binomial(CompiledFamily):
 
     name = "binomial"
     code = glm_rows.BINOMIAL
-    canonical_link = "logit"
+    observed_links = ("logit",)
     default_link = "logit"
     mean_interval = (0.0, 1.0)
+    support = (0.0, 1.0)
     has_trials = True
     discrete = True
+    out_of_core_links = ("logit", "probit", "cloglog")
 
     def check_response(self, response: Column, trials: Column | None = None) -> None:
         what = "0 or 1 (give trials= for counts of successes)"
@@ -90,6 +92,9 @@ class Binomial(CompiledFamily):
     ) -> FloatArray:
         n = 1 if trials is None else np.asarray(trials, dtype=np.int64)
         return np.asarray(rng.binomial(n, mean), dtype=np.float64)
+
+    def initial_mean(self, mean: Column, trials: Column) -> Column:
+        return (trials * mean + 0.5) / (trials + 1.0)
 
     def constants(
         self,

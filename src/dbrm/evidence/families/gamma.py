@@ -14,7 +14,7 @@ from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants, gamma_shape
 from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, shape_constants
 
 __all__ = ["Gamma"]
 
@@ -38,10 +38,12 @@ class Gamma(CompiledFamily):
     dispersion: float | None = None
     name = "gamma"
     code = glm_rows.GAMMA
-    canonical_link = "inverse"
+    observed_links = ("inverse", "log")
     default_link = "log"
     mean_interval = (0.0, np.inf)
+    support = (0.0, np.inf)
     has_dispersion = True
+    dispersion_divides_information = True
 
     def __post_init__(self) -> None:
         if self.dispersion is not None and not 0.0 < self.dispersion < inf:
@@ -51,10 +53,6 @@ class Gamma(CompiledFamily):
     @property
     def given_dispersion(self) -> float | None:
         return self.dispersion
-
-    def check_response(self, response: Column, trials: Column | None = None) -> None:
-        refuse_trials(self.name, trials)
-        require((response > 0) & np.isfinite(response), self.name, "positive and finite", response)
 
     def log_density(
         self,
@@ -68,7 +66,7 @@ class Gamma(CompiledFamily):
         return np.asarray(shape * np.log(ratio) - ratio - np.log(y) - scipy.special.gammaln(shape))
 
     def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
-        return mean * mean
+        return dispersion * mean * mean
 
     def cdf(
         self,

@@ -11,7 +11,7 @@ import scipy.special
 from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray
-from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, shape_constants
 
 __all__ = ["Gaussian"]
 
@@ -23,14 +23,17 @@ class Gaussian(CompiledFamily):
 
     name = "gaussian"
     code = glm_rows.GAUSSIAN
-    canonical_link = "identity"
+    observed_links = ("identity",)
     default_link = "identity"
     mean_interval = (-np.inf, np.inf)
     has_dispersion = True
+    dispersion_divides_information = True
+    exact_link = "identity"
+    out_of_core_links = ("identity",)
 
-    def check_response(self, response: Column, trials: Column | None = None) -> None:
-        refuse_trials(self.name, trials)
-        require(np.isfinite(response), self.name, "finite", response)
+    @property
+    def label(self) -> str:
+        return "Gaussian"
 
     def log_density(
         self,
@@ -42,7 +45,7 @@ class Gaussian(CompiledFamily):
         return np.asarray(-0.5 * (np.log(2 * np.pi * dispersion) + (y - mean) ** 2 / dispersion))
 
     def variance(self, mean: FloatArray, dispersion: float = 1.0) -> FloatArray:
-        return np.ones_like(mean)
+        return np.full(np.shape(mean), dispersion)
 
     def cdf(
         self,

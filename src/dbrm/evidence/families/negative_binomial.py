@@ -3,7 +3,7 @@
 # ruff: noqa: ARG002 - all families share one set of signatures.
 
 from dataclasses import dataclass
-from math import inf
+from math import exp, inf, log, log1p
 from typing import final
 
 import numpy as np
@@ -14,7 +14,7 @@ from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants, negative_binomial_shape
 from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require
+from dbrm.evidence.families.base import CompiledFamily
 from dbrm.evidence.families.poisson import draw_counts
 
 __all__ = ["NegativeBinomial"]
@@ -40,11 +40,12 @@ class NegativeBinomial(CompiledFamily):
     dispersion: float | None = None
     name = "negative_binomial"
     code = glm_rows.NEGATIVE_BINOMIAL
-    canonical_link = "none"
+    observed_links = ("log",)
     default_link = "log"
     mean_interval = (0.0, np.inf)
+    support = (0.0, np.inf)
     has_dispersion = True
-    dispersion_in_variance = True
+    least_dispersion = exp(-7.0)
     discrete = True
 
     def __post_init__(self) -> None:
@@ -58,11 +59,6 @@ class NegativeBinomial(CompiledFamily):
     @property
     def given_dispersion(self) -> float | None:
         return self.dispersion
-
-    def check_response(self, response: Column, trials: Column | None = None) -> None:
-        refuse_trials(self.name, trials)
-        whole = (response >= 0) & (response == np.floor(response)) & np.isfinite(response)
-        require(whole, self.name, "whole numbers >= 0 (counts)", response)
 
     def log_density(
         self,
@@ -122,6 +118,13 @@ class NegativeBinomial(CompiledFamily):
             return self.dispersion
         constants = self.constants(y, weights, np.ones_like(y), y)
         return 1.0 / float(negative_binomial_shape(constants, y, weights, mean, 1.0))
+
+    def log_dispersion_prior(self, dispersion: float) -> float:
+        r"""Uniform on :math:`\phi/(1+\phi)`: the data may have no overdispersion at all."""
+        return log(dispersion) - 2.0 * log1p(dispersion)
+
+    def initial_mean(self, mean: Column, trials: Column) -> Column:
+        return np.where(mean > 0, mean, 1.0 / 6.0)
 
     def constants(
         self,

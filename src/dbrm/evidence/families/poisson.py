@@ -12,7 +12,7 @@ import scipy.stats
 from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray
-from dbrm.evidence.families.base import CompiledFamily, refuse_trials, require, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, shape_constants
 
 __all__ = ["Poisson", "draw_counts"]
 
@@ -27,15 +27,16 @@ class Poisson(CompiledFamily):
 
     name = "poisson"
     code = glm_rows.POISSON
-    canonical_link = "log"
+    observed_links = ("log",)
     default_link = "log"
     mean_interval = (0.0, np.inf)
+    support = (0.0, np.inf)
     discrete = True
+    out_of_core_links = ("log",)
 
-    def check_response(self, response: Column, trials: Column | None = None) -> None:
-        refuse_trials(self.name, trials)
-        whole = (response >= 0) & (response == np.floor(response)) & np.isfinite(response)
-        require(whole, self.name, "whole numbers >= 0 (counts)", response)
+    @property
+    def label(self) -> str:
+        return "Poisson"
 
     def log_density(
         self,
@@ -88,6 +89,9 @@ class Poisson(CompiledFamily):
             rest=-float(weights @ scipy.special.gammaln(y + 1)),
             saturated=float(weights @ (scipy.special.xlogy(y, y) - y)),
         )
+
+    def initial_mean(self, mean: Column, trials: Column) -> Column:
+        return mean + 0.1
 
 
 def draw_counts(rng: np.random.Generator, rate: FloatArray) -> FloatArray:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 from scipy.special import expit
+from tests.unit.evidence.glm.chib import NormalPrior, chib_gaussian, chib_jeliazkov
 
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.chib import NormalPrior, chib_gaussian, chib_jeliazkov
 from dbrm.evidence.coefficient_priors import Normal
 from dbrm.evidence.families import FAMILIES
 from dbrm.evidence.glm import GlmEngine

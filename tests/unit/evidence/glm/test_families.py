@@ -9,19 +9,19 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evidence.families import (
     FAMILIES,
     Binomial,
+    ExponentialFamily,
     Gamma,
     NegativeBinomial,
     Poisson,
     find_family,
 )
-from dbrm.evidence.families.base import Family
 from dbrm.evidence.links import LINKS, Link, Log, Logit, find_link
 from dbrm.testing import check_family, check_link
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_built_in_families_pass(family):
-    assert len(check_family(family).passed) >= 9
+    assert len(check_family(family).passed) >= 11
     if family.has_dispersion:
         check_family(family, dispersion=2.0)
 
@@ -31,17 +31,14 @@ def test_built_in_links_pass(link):
     assert len(check_link(link).passed) == 5
 
 
-class Borrowed(Family):
+class Borrowed(ExponentialFamily):
     """A family made of a built-in one; subclasses break one part each."""
 
     parent = Poisson()
     name = "borrowed"
-    canonical_link = default_link = "log"
-    mean_interval = (0.0, np.inf)
+    default_link = "log"
+    mean_interval = support = (0.0, np.inf)
     discrete = True
-
-    def check_response(self, response, trials=None):
-        self.parent.check_response(response, trials)
 
     def log_density(self, y, mean, dispersion=1.0, trials=None):
         return self.parent.log_density(y, mean, dispersion, trials)
@@ -89,6 +86,31 @@ class Refuses(Borrowed):
         Gamma().check_response(response)
 
 
+class Accepts(Borrowed):
+    def check_response(self, response, trials=None):
+        pass
+
+
+class WrongScore(Borrowed):
+    """Derivative in the linear predictor, not in the mean."""
+
+    def score(self, y, mean, dispersion=1.0, trials=None):
+        return y - mean
+
+
+class ObservedInformation(Borrowed):
+    """Minus the second derivative at the mean's own value, without expectation."""
+
+    def information(self, mean, dispersion=1.0, trials=None):
+        return 2 / mean
+
+
+class NotProportional(Borrowed):
+    parent = NegativeBinomial()
+    has_dispersion = True
+    dispersion_divides_information = True
+
+
 @dataclass(frozen=True)
 class PearsonGamma(Borrowed):
     """Estimates the dispersion by moments, which is not maximum likelihood."""
@@ -110,6 +132,10 @@ class PearsonGamma(Borrowed):
         (QuantileOffByOne(), "quantile inverts the cdf"),
         (WrongDraws(), "responses follow the cdf"),
         (Refuses(), "own responses are accepted"),
+        (Accepts(), "other responses are refused"),
+        (WrongScore(), "score is the derivative in the mean"),
+        (ObservedInformation(), "information is the expected curvature"),
+        (NotProportional(), "dispersion divides the information"),
         (PearsonGamma(), "dispersion has maximum likelihood"),
     ],
 )

@@ -192,10 +192,7 @@ class _Model:
         eta = self.design @ beta
         mean, slope = self.link.mean(eta), self.link.slope(eta)
         trials = np.ones_like(self.y) if self.trials is None else self.trials
-        variance = self.family.variance(mean, self.dispersion)
-        if not self.family.dispersion_in_variance:
-            variance = variance * self.dispersion
-        pull = slope / np.maximum(variance, 1e-300)
+        pull = slope / np.maximum(self.family.variance(mean, self.dispersion), 1e-300)
         return trials * slope * pull, (self.y - trials * mean) * pull
 
     def mode(self) -> FloatArray:
