@@ -21,7 +21,6 @@ __all__ = [
     "InvalidDataError",
     "InvalidFileError",
     "InvalidSettingError",
-    "NotFittedYetError",
     "Terminated",
     "UnknownNameError",
     "quote",
@@ -75,10 +74,6 @@ class FormulaError(DBRMError, ValueError):
 
 class ExportError(DBRMError, ValueError):
     """A model cannot be written in the language asked for."""
-
-
-class NotFittedYetError(DBRMError, AttributeError, ValueError):
-    """Something was asked of a model that has not been fitted."""
 
 
 class Terminated(SystemExit):

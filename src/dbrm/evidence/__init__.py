@@ -1,6 +1,6 @@
 """Pillar 2, how good is a model: log p(y | model) from columns and masks."""
 
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, ScoreTest
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors import (
     AIC,
     BIC,
@@ -48,7 +48,6 @@ __all__ = [
     "GaussianEngine",
     "GlmEngine",
     "Jeffreys",
-    "Kernel",
     "KnownVariance",
     "Latent",
     "LatentEngine",

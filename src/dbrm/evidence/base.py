@@ -18,19 +18,11 @@ from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
 
-__all__ = ["AbstractEngine", "AbstractPrepared", "CountCallback", "Kernel", "ModelFit", "ScoreTest"]
+__all__ = ["AbstractEngine", "AbstractPrepared", "CountCallback", "ModelFit", "ScoreTest"]
 
 # Told how many of how many models are done.
 CountCallback = Callable[[int, int], None]
 _CHUNK = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A compiled evaluation of one mask: ``evaluate(context, mask) -> (value, status)``."""
-
-    evaluate: Any
-    context: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +106,10 @@ class AbstractPrepared(ABC):
                 report(min(start + _CHUNK, allowed.size), allowed.size)
         return values, statuses
 
+    @property
     @abstractmethod
-    def kernel(self) -> Kernel:
-        """Return the evaluation of one mask that a compiled search can call."""
+    def context(self) -> Any:
+        """What the search evaluates masks on: arrays of a compiled engine, or the population."""
 
 
 class AbstractEngine(ABC):

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import AbstractRows, Block
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, Kernel, ModelFit, ScoreTest
+from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
@@ -283,5 +283,6 @@ class FunctionPopulation(AbstractPrepared):
         values = np.array([value for value, _ in pairs], dtype=np.float64)
         return values, np.array([status for _, status in pairs], dtype=np.uint8)
 
-    def kernel(self) -> Kernel:
-        return Kernel(self.evaluate, self)
+    @property
+    def context(self) -> Self:
+        return self

@@ -16,14 +16,13 @@ import numpy as np
 import scipy.linalg
 
 from dbrm._kernels.enumeration import residuals_of_all, score_of_all
-from dbrm._kernels.gaussian import GaussianContext, evaluate_gaussian, evaluate_many
+from dbrm._kernels.gaussian import GaussianContext, evaluate_many
 from dbrm._kernels.screening import score_row
 from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
 from dbrm.evidence.base import (
     AbstractEngine,
     AbstractPrepared,
     CountCallback,
-    Kernel,
     ModelFit,
     ScoreTest,
 )
@@ -297,7 +296,7 @@ class GaussianPopulation(AbstractPrepared):
         return int(self.cross.size)
 
     @cached_property
-    def _context(self) -> GaussianContext:
+    def context(self) -> GaussianContext:
         size = self.size
         return GaussianContext(
             self.gram,
@@ -312,7 +311,7 @@ class GaussianPopulation(AbstractPrepared):
         )
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
-        values, statuses = evaluate_many(self._context, np.ascontiguousarray(masks))
+        values, statuses = evaluate_many(self.context, np.ascontiguousarray(masks))
         return values, statuses
 
     def log_evidence_of_all(
@@ -329,9 +328,6 @@ class GaussianPopulation(AbstractPrepared):
         statuses[values == -inf] = Status.UNDEFINED
         statuses[np.isnan(fractions)] = Status.RANK_DEFICIENT
         return values, statuses
-
-    def kernel(self) -> Kernel:
-        return Kernel(evaluate_gaussian, self._context)
 
 
 def residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]:

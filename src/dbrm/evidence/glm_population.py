@@ -9,7 +9,6 @@ import numpy as np
 from dbrm._kernels.glm import (
     NORMAL,
     NORMAL_LOG_GAMMA,
-    evaluate_glm,
     evaluate_many_glm,
     expect_at,
     maximise,
@@ -33,7 +32,7 @@ from dbrm._kernels.glm_problem import (
 )
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractPrepared, Kernel
+from dbrm.evidence.base import AbstractPrepared
 from dbrm.evidence.design import Design
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.glm_prior import GlmPrior
@@ -92,7 +91,6 @@ class GlmPopulation(AbstractGlmPopulation):
 
     @property
     def context(self) -> GlmContext:
-        """What compiled loops take as first argument."""
         return GlmContext(self.call, boxed(self.problem))
 
     @property
@@ -105,9 +103,6 @@ class GlmPopulation(AbstractGlmPopulation):
             self.context, np.array(masks, dtype=np.bool_, order="C")
         )
         return values, statuses
-
-    def kernel(self) -> Kernel:
-        return Kernel(evaluate_glm, self.context)
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
         problem, work, box = self.problem, self.problem.work, boxed(self.problem)

@@ -8,14 +8,13 @@ a family but `linearise` and `estimate_dispersion`.
 from dataclasses import dataclass
 from functools import cached_property
 from math import lgamma, log, pi
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import scipy.linalg
 
 from dbrm._kernels.glm import NORMAL, NORMAL_LOG_GAMMA, TABLE
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
-from dbrm.evidence.base import Kernel
 from dbrm.evidence.design import Design
 from dbrm.evidence.families.base import Family
 from dbrm.evidence.glm_population import (
@@ -80,8 +79,9 @@ class PythonPopulation(AbstractGlmPopulation):
     def _unit_gram(self) -> Matrix:
         return self.design.unit_gram()
 
-    def kernel(self) -> Kernel:
-        return Kernel(_evaluate, self)
+    @property
+    def context(self) -> Self:
+        return self
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         pairs = [self.evaluate(mask) for mask in masks]
@@ -263,8 +263,3 @@ class PythonPopulation(AbstractGlmPopulation):
             if loose and terms[-1] < max(terms) - 40.0:
                 break
         return float(np.logaddexp.reduce(terms)) + log(step), status
-
-
-def _evaluate(population: PythonPopulation, mask: Mask) -> tuple[float, np.uint8]:
-    value, status = population.evaluate(mask)
-    return value, np.uint8(status)

@@ -9,12 +9,12 @@ At both anchors a model is looked at first; it is only worked out if it comes wi
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractPrepared, Kernel, ModelFit
+from dbrm.evidence.base import AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
 from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent_anchor import Anchor, Key, combine
@@ -199,5 +199,6 @@ class LatentPopulation(AbstractPrepared):
         values = np.array([value for value, _ in pairs], dtype=np.float64)
         return values, np.array([status for _, status in pairs], dtype=np.uint8)
 
-    def kernel(self) -> Kernel:
-        return Kernel(self.evaluate, self)
+    @property
+    def context(self) -> Self:
+        return self

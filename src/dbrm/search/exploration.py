@@ -45,8 +45,9 @@ class PreparedPopulation(Protocol):
     ) -> tuple[FloatArray, StatusArray]:
         """Log evidence and status of all subsets; bit ``j`` of the index is column ``j``."""
 
-    def kernel(self) -> Any:
-        """Evaluation of one mask, with fields ``evaluate`` and ``context``."""
+    @property
+    def context(self) -> Any:
+        """What the search evaluates masks on: arrays of a compiled engine, or the population."""
 
 
 @final

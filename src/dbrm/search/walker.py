@@ -147,9 +147,8 @@ def kernels(target: source.Target) -> Any:
 
 def new_target(population: PreparedPopulation, store: Store, terms: PriorTerms) -> source.Target:
     """What a loop samples from."""
-    context = population.kernel().context
     return source.Target(
-        context,
+        population.context,
         store,
         terms.feature,
         terms.size,

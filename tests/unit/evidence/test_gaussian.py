@@ -261,9 +261,9 @@ def test_a_combination_of_always_in_columns_is_dependent(data):
 def test_after_preparation_the_rows_are_not_needed(data):
     """Ten times the rows, the same size of everything that evaluations touch."""
     columns, response = data
-    small = GaussianEngine(response, Jeffreys()).prepare(columns).kernel().context
+    small = GaussianEngine(response, Jeffreys()).prepare(columns).context
     large = GaussianEngine(np.tile(response, 10), Jeffreys()).prepare(np.tile(columns, (10, 1)))
-    sizes = [[np.size(part) for part in one] for one in (small, large.kernel().context)]
+    sizes = [[np.size(part) for part in one] for one in (small, large.context)]
     assert sizes[0] == sizes[1]
     assert max(sizes[0]) <= 30
 

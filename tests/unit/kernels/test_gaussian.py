@@ -29,7 +29,7 @@ def test_one_mask_at_a_time_equals_all_at_once(prepared):
 
 
 def test_compiled_equals_plain(prepared):
-    context = prepared.kernel().context
+    context = prepared.context
     masks = unpack_index(np.arange(64), 6)
     values, statuses = evaluate_many(context, masks)
     for mask, value, status in zip(masks, values, statuses, strict=True):
@@ -40,6 +40,6 @@ def test_compiled_equals_plain(prepared):
 
 def test_a_model_too_large_for_the_rows_is_undefined(rng):
     prepared = GaussianEngine(rng.normal(size=4), Jeffreys()).prepare(rng.normal(size=(4, 3)))
-    value, status = evaluate_gaussian(prepared.kernel().context, np.ones(3, dtype=np.bool_))
+    value, status = evaluate_gaussian(prepared.context, np.ones(3, dtype=np.bool_))
     assert value == -np.inf
     assert status == Status.UNDEFINED

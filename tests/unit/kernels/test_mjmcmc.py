@@ -47,7 +47,7 @@ def context(rng):
     """Seventy columns: two words per model."""
     columns = rng.normal(size=(90, SIZE))
     response = columns[:, :3].sum(axis=1) + rng.normal(size=90)
-    return GaussianEngine(response, Jeffreys()).prepare(columns).kernel().context
+    return GaussianEngine(response, Jeffreys()).prepare(columns).context
 
 
 @pytest.mark.parametrize("kernel", KERNEL_NAMES)

@@ -131,9 +131,6 @@ def test_a_python_likelihood_runs_through_the_same_loop(population, rng):
     class Wrapped:
         size, enumeration_limit = SIZE, 0
 
-        def kernel(self):
-            return self
-
         @property
         def context(self):
             return self

@@ -30,17 +30,13 @@ class Uncompiled:
         self._population = population
         self.size = population.size
 
-    def kernel(self):
-        return Wrapped(self)
+    @property
+    def context(self):
+        return self
 
     def evaluate(self, mask):
         values, statuses = self._population.log_evidence(mask[None])
         return float(values[0]), statuses[0]
-
-
-class Wrapped:
-    def __init__(self, context):
-        self.context = context
 
 
 def terms():
