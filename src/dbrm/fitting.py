@@ -163,7 +163,7 @@ def log_evidence(
     refuse_other_order(X, y=y, **rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DBRMWarning)
-        recipe, table = learn_recipe(X, places=places_of_effects(chosen))
+        recipe, table = learn_recipe(X, index_columns=places_of_effects(chosen))
     observations = observe(y, table.n_rows, **rows)
     resolved = resolve_prior(prior, **prior_options)
     engine = build_engine(observations, resolved, family=family, link=link)

@@ -63,7 +63,10 @@ class FormulaRecipe:
     def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
         """Make a table from new data exactly as from the training data."""
         raw = read_table(X)
-        wanted = (*self.plain, *(name for name in self.inner.places if name not in self.plain))
+        wanted = (
+            *self.plain,
+            *(name for name in self.inner.index_columns if name not in self.plain),
+        )
         columns = {name: _content(raw, name) for name in wanted}
         return self.inner.apply(columns | _compute(self.computed, X), caller=caller)
 
@@ -100,11 +103,11 @@ class Reading:
 
 
 def read_formula(
-    text: str, data: TableLike, *, scale: Any, missing: Any, places: Sequence[str] = ()
+    text: str, data: TableLike, *, scale: Any, missing: Any, index_columns: Sequence[str] = ()
 ) -> Reading:
     """Split a formula into response, table and offset.
 
-    `places` are columns of latent effects; the formula may name them as covariates too.
+    `index_columns` index latent effects; the formula may name them as covariates too.
 
     Raises
     ------
@@ -124,12 +127,12 @@ def read_formula(
         for name, cast in plain.items()
     }
     computed, offset = _specify(others, data), _specify(offsets, data)
-    aside = {name: _content(raw, name) for name in places if name not in columns}
+    aside = {name: _content(raw, name) for name in index_columns if name not in columns}
     inner, table = learn_recipe(
         columns | aside | _compute(computed, data),
         scale=scale,
         missing=missing,
-        places=places,
+        index_columns=index_columns,
         also=tuple(columns),
     )
     recipe: Recipe | FormulaRecipe = inner

@@ -8,8 +8,8 @@ import pyarrow.parquet
 import pytest
 
 import dbrm
-import dbrm.data.rows as blocks
-from dbrm import tall
+import dbrm.data.out_of_core.batches as blocks
+import dbrm.run.out_of_core as tall
 
 N = 1_500
 SMALL = {"n_chains": 2, "n_populations": 4, "random_state": 1}

@@ -6,8 +6,8 @@ import pytest
 from scipy.special import expit, gammaln
 
 import dbrm
-import dbrm.data.rows as blocks
-from dbrm import tall
+import dbrm.data.out_of_core.batches as blocks
+import dbrm.run.out_of_core as tall
 from dbrm.evidence import Observations, prior_names
 
 # Only a Gaussian response has a noise variance.

@@ -4,22 +4,30 @@ Everything that knows pandas, polars or pyarrow is in here; the rest of the pack
 a `Table`.
 """
 
-from dbrm.data.batch_learning import learn_from_batches
-from dbrm.data.batch_rows import read_extra
-from dbrm.data.batches import AbstractBatches, MemoryBatches
 from dbrm.data.intake import read_numbers, read_table
 from dbrm.data.learning import learn_recipe
+from dbrm.data.out_of_core import (
+    AbstractBatches,
+    AbstractRows,
+    Block,
+    MemoryBatches,
+    MemoryRows,
+    choose_sample,
+    is_source,
+    learn_from_batches,
+    open_batches,
+    read_extra,
+    take_sample,
+)
 from dbrm.data.recipe import Recipe
-from dbrm.data.repeats import find_repeats
+from dbrm.data.redundancy import find_repeats
 from dbrm.data.response import (
     check_response,
     check_vector,
     check_weights,
     refuse_other_order,
 )
-from dbrm.data.rows import AbstractRows, Block, MemoryRows, choose_sample, take_sample
 from dbrm.data.rules import ColumnRule
-from dbrm.data.sources import is_source, open_batches
 from dbrm.data.table import Table, fingerprint
 
 __all__ = [

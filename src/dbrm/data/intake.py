@@ -19,9 +19,16 @@ from narwhals.exceptions import DuplicateError
 
 from dbrm._typing import TableLike
 from dbrm.data.columns import read_column
-from dbrm.errors import InvalidDataError, quote
+from dbrm.errors import InvalidDataError, quote, suggest
 
-__all__ = ["RawTable", "read_numbers", "read_table", "refuse_sparse", "to_array"]
+__all__ = [
+    "RawTable",
+    "read_index_columns",
+    "read_numbers",
+    "read_table",
+    "refuse_sparse",
+    "to_array",
+]
 
 
 @final
@@ -83,6 +90,32 @@ def read_numbers(X: TableLike) -> RawTable | None:
     if any(content.dtype.kind not in "biuf" for content in contents):
         return None
     return RawTable(raw.names, tuple(contents), raw.n_rows, raw.named)
+
+
+def read_index_columns(raw: RawTable, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """Read the columns that index latent effects: numbers, or text for named groups."""
+    found = {}
+    for name in names:
+        if name not in raw.names:
+            msg = (
+                f"latent names the column {name!r}{suggest(name, raw.names)}, which the data do "
+                f"not have. Columns: {quote(raw.names)}."
+            )
+            raise InvalidDataError(msg)
+        column = read_column(name, raw.contents[raw.names.index(name)])
+        absent = np.flatnonzero(column.missing)
+        if absent.size:
+            msg = (
+                f"The column {name!r} of a latent effect has no value in row {absent[0]}"
+                f"{f' and {absent.size - 1} more rows' if absent.size > 1 else ''}. "
+                "Remove these rows."
+            )
+            raise InvalidDataError(msg)
+        if column.kind == "categorical":
+            found[name] = np.array(column.levels)[column.values]
+        else:
+            found[name] = np.asarray(column.values, dtype=np.float64)
+    return found
 
 
 def _is_frame(X: TableLike) -> bool:

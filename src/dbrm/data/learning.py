@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import read_column, refuse_infinite, refuse_missing
-from dbrm.data.intake import read_table
-from dbrm.data.places import read_places
+from dbrm.data.intake import read_index_columns, read_table
 from dbrm.data.recipe import Recipe, assemble, finish
 from dbrm.data.redundancy import find_redundant
 from dbrm.data.rules import ColumnRule, Missing, learn_rule
@@ -27,7 +26,7 @@ def learn_recipe(
     names: Sequence[str] | None = None,
     scale: Scale = None,
     missing: Missing = "error",
-    places: Sequence[str] = (),
+    index_columns: Sequence[str] = (),
     also: Sequence[str] = (),
 ) -> tuple[Recipe, Table]:
     """Check the training table and learn how to treat later ones alike.
@@ -49,21 +48,21 @@ def learn_recipe(
     missing
         ``"error"``, or ``"indicator"``: fill with the training median and add a 0/1
         column ``name_missing`` where the training column had missing values.
-    places, also
-        Columns kept aside as they are, for latent effects; those of them that are `also`
-        ordinary columns.
+    index_columns, also
+        Columns that index latent effects, kept as they are; those of them that are `also`
+        covariates.
     """
     _check_choice("scale", scale, (None, "standard"))
     _check_choice("missing", missing, ("error", "indicator"))
     raw = read_table(X, names)
-    aside = read_places(raw, places)
+    index = read_index_columns(raw, index_columns)
     columns = [
         read_column(name, content)
         for name, content in zip(raw.names, raw.contents, strict=True)
-        if name not in places or name in also
+        if name not in index_columns or name in also
     ]
     if not columns:
-        msg = "X holds nothing but positions and groups of latent effects: add a covariate."
+        msg = "All columns of X index latent effects: add a covariate."
         raise InvalidDataError(msg)
     refuse_infinite(columns)
     if missing == "error":
@@ -87,9 +86,9 @@ def learn_recipe(
         means,
         sds,
         named=raw.named,
-        places=tuple(places),
+        index_columns=tuple(index_columns),
     )
-    return recipe, finish(values, recipe, aside)
+    return recipe, finish(values, recipe, index)
 
 
 def _check_choice(setting: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -15,12 +15,11 @@ import numpy as np
 
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import Kind, RawColumn, read_column, refuse_infinite, refuse_missing
-from dbrm.data.intake import RawTable, read_table
-from dbrm.data.places import Places, read_places
+from dbrm.data.intake import RawTable, read_index_columns, read_table
 from dbrm.data.rules import ColumnRule, Missing
 from dbrm.data.scaling import Scale, standardise
 from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
-from dbrm.data.table import Table
+from dbrm.data.table import IndexColumns, Table
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidFileError, quote, suggest
 
 __all__ = ["RECIPE", "Recipe", "assemble", "finish"]
@@ -74,8 +73,8 @@ class Recipe:
         Per name, what is subtracted and divided by; empty without scaling.
     named
         Whether the training table had names of its own.
-    places
-        Input columns kept aside as they are, for latent effects.
+    index_columns
+        Input columns that index latent effects, kept as they are.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -86,13 +85,13 @@ class Recipe:
     means: tuple[float, ...] = ()
     sds: tuple[float, ...] = ()
     named: bool = True
-    places: tuple[str, ...] = ()
+    index_columns: tuple[str, ...] = ()
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the input columns, in the order of the training table, places last."""
+        """Names of the input columns, in the order of the training table, index columns last."""
         names = [rule.name for rule in self.columns]
-        return (*names, *(name for name in self.places if name not in names))
+        return (*names, *(name for name in self.index_columns if name not in names))
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
@@ -122,10 +121,10 @@ class Recipe:
 
     def apply_raw(self, raw: RawTable, *, caller: str = "dbrm", checked: bool = False) -> Table:
         """Make a table from columns that were read already, and perhaps checked already."""
-        if self.places:
+        if self.index_columns:
             # An array's columns have the names they had in training.
             raw = replace(raw, named=True)
-        places = read_places(raw, self.places)
+        index = read_index_columns(raw, self.index_columns)
         kept = set(self.names)
         needed = [j for j, rule in enumerate(self.columns) if kept.intersection(rule.outputs)]
         rules = [self.columns[j] for j in needed]
@@ -134,24 +133,24 @@ class Recipe:
             for rule, position in zip(rules, self._locate(raw, needed, caller), strict=True)
         ]
         if checked:
-            return finish(assemble(rules, columns, self.names, raw.n_rows), self, places)
+            return finish(assemble(rules, columns, self.names, raw.n_rows), self, index)
         refuse_infinite(columns)
         if self.missing == "error":
             refuse_missing(columns, advice="Remove these rows, or train with missing='indicator'.")
         else:
             _warn_filled(rules, columns)
         values = assemble(rules, columns, self.names, raw.n_rows)
-        return finish(values, self, places)
+        return finish(values, self, index)
 
     def only(self, names: Sequence[str]) -> Recipe:
         """The recipe for some columns of the table."""
         position = {name: index for index, name in enumerate(self.names)}
-        chosen = [position[name] for name in names]
+        positions = [position[name] for name in names]
         return replace(
             self,
             names=tuple(names),
-            means=tuple(self.means[j] for j in chosen) if self.means else (),
-            sds=tuple(self.sds[j] for j in chosen) if self.sds else (),
+            means=tuple(self.means[j] for j in positions) if self.means else (),
+            sds=tuple(self.sds[j] for j in positions) if self.sds else (),
         )
 
     @property
@@ -181,7 +180,7 @@ class Recipe:
             "means": list(self.means),
             "sds": list(self.sds),
             "named": self.named,
-            "places": list(self.places),
+            "places": list(self.index_columns),
         }
 
     @classmethod
@@ -204,7 +203,7 @@ class Recipe:
             means=tuple(content["means"]),
             sds=tuple(content["sds"]),
             named=content["named"],
-            places=tuple(content.get("places", ())),
+            index_columns=tuple(content.get("places", ())),
         )
         recipe._check_parts()
         return recipe
@@ -256,12 +255,12 @@ def assemble(
     return values
 
 
-def finish(values: Matrix, recipe: Recipe, places: Places) -> Table:
+def finish(values: Matrix, recipe: Recipe, index: IndexColumns) -> Table:
     """Scale in place as the recipe says, freeze, and name the columns."""
     if recipe.scale is not None:
         standardise(values, recipe.names, recipe.means, recipe.sds)
     values.flags.writeable = False
-    return Table(recipe.names, values, places)
+    return Table(recipe.names, values, index)
 
 
 def _warn_filled(rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> None:

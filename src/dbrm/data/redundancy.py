@@ -1,20 +1,24 @@
-r"""Find columns that say nothing new beside an intercept: constants and affine copies.
+r"""Find columns that add nothing to an intercept and earlier columns, and repeated rows.
 
-It sees a matrix of finite numbers and no names. Two columns are copies when their
-correlation is :math:`\pm 1` within `TOLERANCE`.
+It sees finite numbers and no names. A column is redundant if it is constant or an affine copy
+of an earlier one: their correlation is :math:`\pm 1` within `TOLERANCE`.
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 
-from dbrm._typing import Column, Matrix
+from dbrm._typing import Column, IntArray, Matrix
 
-__all__ = ["find_redundant"]
+__all__ = ["find_redundant", "find_repeats"]
 
 # On 1 - |correlation|.
 TOLERANCE = 1e-12
 # Copies within `TOLERANCE` have sketches that differ by N(0, 2 * TOLERANCE) at most;
 # this is seven standard deviations.
 SKETCH_TOLERANCE = 1e-5
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
 
 
 def find_redundant(values: Matrix) -> dict[int, int | None]:
@@ -39,6 +43,25 @@ def find_redundant(values: Matrix) -> dict[int, int | None]:
         first = min(group)
         redundant.update({index: first for index in group if index != first})
     return redundant
+
+
+def find_repeats(columns: Iterable[Column]) -> tuple[IntArray, IntArray] | None:
+    """Return the first row of each distinct row, and for each row the distinct row it equals.
+
+    Distinct rows are ordered by a hash of their content, so that a table with repeated rows and
+    one with weights in their place become the same. None if two of them share a hash, which
+    practically never happens.
+    """
+    listed = list(columns)
+    code = np.zeros(listed[0].size, dtype=np.uint64)
+    for column in listed:
+        # Adding zero makes one number of the two zeros.
+        code = (code ^ (column + 0.0).view(np.uint64)) * _MULTIPLIER
+        code ^= code >> _SHIFT
+    _, first, pattern = np.unique(code, return_index=True, return_inverse=True)
+    if all(np.array_equal(column[first][pattern], column) for column in listed):
+        return first.astype(np.int64), pattern.astype(np.int64)
+    return None
 
 
 def _group_copies(values: Matrix, sketches: list[tuple[float, int]]) -> list[list[int]]:

@@ -17,7 +17,10 @@ import numpy.typing as npt
 from dbrm._typing import Column, Matrix
 from dbrm.errors import InvalidDataError, UnknownNameError, quote, suggest
 
-__all__ = ["Table", "fingerprint", "is_binary"]
+__all__ = ["IndexColumns", "Table", "fingerprint", "is_binary"]
+
+# By name: numbers, or text for named groups.
+IndexColumns = Mapping[str, npt.NDArray[Any]]
 
 
 @final
@@ -32,8 +35,8 @@ class Table:
     values
         Rows by columns. Kept as float64, Fortran-ordered and read-only; copied
         unless it is all of that already.
-    places
-        Columns beside the table, by name: positions and groups of latent effects.
+    index_columns
+        Columns that index latent effects (positions, times, groups), by name; not covariates.
 
     Attributes
     ----------
@@ -43,7 +46,7 @@ class Table:
 
     names: tuple[str, ...]
     values: Matrix
-    places: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    index_columns: IndexColumns = field(default_factory=dict)
     binary: tuple[bool, ...] = field(init=False)
     _position: dict[str, int] = field(init=False, repr=False)
 
@@ -68,7 +71,7 @@ class Table:
 
     # Unpickled arrays come back writeable, so a copy is rebuilt, not restored.
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
-        return Table, (self.names, self.values, self.places)
+        return Table, (self.names, self.values, self.index_columns)
 
     def __len__(self) -> int:
         """Return the number of rows, as data frames do."""
@@ -86,8 +89,8 @@ class Table:
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return some of the rows."""
-        places = {name: content[rows] for name, content in self.places.items()}
-        return Table(self.names, self.values[rows], places)
+        index = {name: content[rows] for name, content in self.index_columns.items()}
+        return Table(self.names, self.values[rows], index)
 
     def column(self, name: str) -> Column:
         """Return one column by name, a read-only view."""
@@ -118,7 +121,7 @@ def fingerprint(table: Table, *columns: Column) -> str:
     for content in (table.values.T, *columns):
         digest.update(repr(content.shape).encode())
         digest.update(np.ascontiguousarray(content, dtype="<f8").data)
-    for name, content in table.places.items():
+    for name, content in table.index_columns.items():
         digest.update(repr((name, content.shape, content.dtype.kind)).encode())
         digest.update(repr(content.tolist()).encode())
     return digest.hexdigest()

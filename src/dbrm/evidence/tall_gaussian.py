@@ -129,7 +129,7 @@ class TallGaussianEngine(AbstractTallEngine):
 
     @cached_property
     def _largest(self) -> float:
-        return float(np.max(list(self.rows.each(_largest, ()))))
+        return float(np.max(list(self.rows.map(_largest, ()))))
 
     def _rows_of(self, columns: AbstractColumns) -> _Rows:
         """The rows of always-in columns and these, shifted and scaled by their sample."""
@@ -146,7 +146,7 @@ class TallGaussianEngine(AbstractTallEngine):
 
     def prepare(self, columns: AbstractColumns) -> GaussianPopulation:
         work = self._rows_of(columns)
-        moments = add_up(self.rows.each(_Products(work), work.columns.needs))
+        moments = add_up(self.rows.map(_Products(work), work.columns.needs))
         with np.errstate(all="ignore"):
             bad = ~np.isfinite(np.diag(moments))
         moments[bad] = moments[:, bad] = 0.0
@@ -191,7 +191,7 @@ class TallGaussianEngine(AbstractTallEngine):
         triangle = np.zeros((0, columns.size + self.always.size + 2))
         sound = np.ones(triangle.shape[1], dtype=np.bool_)
         n = 0.0
-        for part, finite, count in self.rows.each(_Triangle(work), work.columns.needs):
+        for part, finite, count in self.rows.map(_Triangle(work), work.columns.needs):
             triangle = _triangle(np.vstack([triangle, part]))
             sound &= finite
             n += count

@@ -142,7 +142,7 @@ class TallGlmEngine(AbstractTallEngine):
 
     @cached_property
     def _constants(self) -> FloatArray:
-        return np.asarray(add_up(self.rows.each(CountRows(self._family), ())))
+        return np.asarray(add_up(self.rows.map(CountRows(self._family), ())))
 
     def prepare(self, columns: AbstractColumns) -> GaussianPopulation:
         found = self._expand(columns)
@@ -232,7 +232,7 @@ class TallGlmEngine(AbstractTallEngine):
             work = Step(
                 self._law, place.columns, place.location, place.scale, chosen, tuple(trials)
             )
-            bad, *sums = add_up(self.rows.each(work, place.columns.needs))
+            bad, *sums = add_up(self.rows.map(work, place.columns.needs))
             unsound = (bad[1:] > 0) & np.isfinite(place.scale)
             if unsound.any():
                 # Not finite in some row that is not in the sample: left out altogether.
@@ -289,7 +289,7 @@ class TallGlmEngine(AbstractTallEngine):
                 tuple(model.members for model in active),
                 tuple(model.coefficients for model in active),
             )
-            _, *sums = add_up(self.rows.each(work, found.columns.needs))
+            _, *sums = add_up(self.rows.map(work, found.columns.needs))
             for model, part in zip(active, sums, strict=True):
                 model.take(part)
         return [

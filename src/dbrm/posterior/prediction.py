@@ -291,9 +291,9 @@ def _log_mean_of_inverse(
 def places_of(effects: Sequence[BoundEffect], table: Table) -> list[Any] | None:
     """Positions or groups of the rows for each effect; none where the table has none."""
     columns = [bound.effect.column for bound in effects]
-    if not columns or any(name is not None and name not in table.places for name in columns):
+    if not columns or any(name is not None and name not in table.index_columns for name in columns):
         return None
-    return [None if name is None else table.places[name] for name in columns]
+    return [None if name is None else table.index_columns[name] for name in columns]
 
 
 def shift_of(n_rows: int, offset: Any, exposure: Any) -> Column:

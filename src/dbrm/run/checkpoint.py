@@ -156,7 +156,7 @@ def begin_run(
         "tall": job.rows is not None,
     }
     arrays = {f"column_{name}": column for name, column in job.columns.items()}
-    arrays |= {f"place_{name}": values for name, values in job.table.places.items()}
+    arrays |= {f"place_{name}": values for name, values in job.table.index_columns.items()}
     folder.write_head(uuid.uuid4().hex, content, {"table": job.table.values, **arrays})
 
 

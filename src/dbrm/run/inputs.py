@@ -172,7 +172,11 @@ def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Rea
             msg = "A formula names the response: pass data=, and leave y out."
             raise InvalidDataError(msg)
         return read_formula(
-            X, data, scale=chosen.scale, missing=chosen.missing, places=places_of_effects(chosen)
+            X,
+            data,
+            scale=chosen.scale,
+            missing=chosen.missing,
+            index_columns=places_of_effects(chosen),
         )
     if data is not None:
         msg = "data= belongs to a formula, as in dbrm.fit('y ~ x', data=table)."
@@ -181,7 +185,7 @@ def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Rea
         X,
         scale=chosen.scale,
         missing=chosen.missing,
-        places=places_of_effects(chosen),
+        index_columns=places_of_effects(chosen),
         also=[name for name in _named(chosen) if isinstance(name, str)],
     )
     return Reading(recipe, table, y, getattr(y, "name", None) or "y", None)

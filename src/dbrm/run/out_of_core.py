@@ -22,7 +22,7 @@ from dbrm.data import (
     read_numbers,
     take_sample,
 )
-from dbrm.data.arrow_batches import ARROW_SUFFIXES, open_dataset
+from dbrm.data.out_of_core import ARROW_SUFFIXES, open_dataset
 from dbrm.errors import InvalidFileError, InvalidSettingError
 from dbrm.evidence import Observations, find_family, resolve_prior, tall_obstacle
 from dbrm.run.settings import Settings
@@ -119,7 +119,7 @@ def represent(rows: AbstractRows, settings: Settings) -> tuple[Table, Observatio
     sample = Observations(**extras)
     if chosen.size == rows.n_rows:
         return table, sample
-    total = float(np.sum(list(rows.each(_count, ()))))
+    total = float(np.sum(list(rows.map(_count, ()))))
     weights = np.ones(chosen.size) if sample.weights is None else sample.weights
     return table, replace(sample, weights=weights * (total / sample.n))
 

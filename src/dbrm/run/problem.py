@@ -105,7 +105,9 @@ def merge_repeats(table: Table, observations: Observations) -> tuple[Table, Obse
     weights = np.ones(n_rows) if observations.weights is None else observations.weights
     extras = {name: getattr(observations, name) for name in ("offset", "trials", "exposure")}
     given = {name: column for name, column in extras.items() if column is not None}
-    places = [np.unique(p, return_inverse=True)[1].astype(float) for p in table.places.values()]
+    places = [
+        np.unique(p, return_inverse=True)[1].astype(float) for p in table.index_columns.values()
+    ]
     found = find_repeats([*table.values.T, observations.response, *given.values(), *places])
     if found is None or (observations.weights is None and found[0].size == n_rows):
         return table, observations
@@ -230,7 +232,11 @@ def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:
 def bind_effects(chosen: Settings, table: Table) -> tuple[BoundEffect, ...]:
     """The latent effects of the settings with their nodes in the rows."""
     return tuple(
-        bind(effect, None if effect.column is None else table.places[effect.column], table.n_rows)
+        bind(
+            effect,
+            None if effect.column is None else table.index_columns[effect.column],
+            table.n_rows,
+        )
         for effect in chosen.latent_effects
     )
 

@@ -7,7 +7,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
-import dbrm.data.rows as blocks
+import dbrm.data.out_of_core.batches as blocks
 from dbrm.data import (
     MemoryRows,
     Table,
@@ -36,7 +36,7 @@ def test_blocks_cover_all_rows_once_and_in_order():
     given = frame()
     table = Table(("a", "b"), given[["a", "b"]].to_numpy())
     rows = MemoryRows(table, {"response": given["y"].to_numpy(float)})
-    found = list(rows.each(describe, ["a"]))
+    found = list(rows.map(describe, ["a"]))
     assert [part[:2] for part in found] == [(0, 10), (10, 10), (20, 10), (30, 7)]
     assert [value for part in found for value in part[2]] == given["a"].tolist()
     assert [value for part in found for value in part[3]] == given["y"].tolist()
@@ -47,7 +47,7 @@ def test_files_are_cut_at_the_same_rows_whatever_their_row_groups(tmp_path, row_
     path = tmp_path / "rows.parquet"
     pa.parquet.write_table(pa.Table.from_pandas(frame()), path, row_group_size=row_group)
     _, rows = learn_from_batches(open_batches(path, {"response": "y"}))
-    assert [part[:2] for part in rows.each(describe, ["a"])] == [
+    assert [part[:2] for part in rows.map(describe, ["a"])] == [
         (0, 10),
         (10, 10),
         (20, 10),
@@ -60,7 +60,7 @@ def test_partitions_keep_the_numbers_of_their_rows():
     dd = pytest.importorskip("dask.dataframe")
     lazy = dd.from_pandas(frame(), npartitions=2)
     _, rows = learn_from_batches(open_batches(lazy, {"response": "y"}))
-    found = list(rows.each(describe, ["a"]))
+    found = list(rows.map(describe, ["a"]))
     assert [value for part in found for value in part[2]] == frame()["a"].tolist()
     assert [part[0] for part in found] == np.cumsum([0, *(part[1] for part in found)])[:-1].tolist()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import dbrm.data.rows as blocks
+import dbrm.data.out_of_core.batches as blocks
 from dbrm.data import Block, MemoryRows, Table
 from dbrm.evidence import (
     GaussianEngine,
@@ -106,8 +106,8 @@ def test_a_lost_block_is_noticed(rng):
     class Forgetful(MemoryRows.__mro__[1]):
         names, n_rows, binary = NAMES, table.n_rows, table.binary
 
-        def each(self, work, names):
-            found = list(MemoryRows(table, {"response": response}).each(work, names))
+        def map(self, work, names):
+            found = list(MemoryRows(table, {"response": response}).map(work, names))
             return iter(found[:-1])
 
     whole, tall = engines(table, Observations(response), rows=Forgetful())

@@ -1,6 +1,6 @@
-"""Where tall data come from: files, pyarrow data sets, Dask collections, told apart here.
+"""Recognise and open the sources of out-of-core data: files, pyarrow data sets, Dask collections.
 
-No library is imported to find out: nobody can hold a data set of a library not imported.
+No library is imported to recognise its objects: whoever has one has imported it already.
 """
 
 import os
@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbrm.data.arrow_batches import ARROW_SUFFIXES, ArrowBatches, open_dataset
-from dbrm.data.batches import AbstractBatches
-from dbrm.data.dask_batches import DaskArrayBatches, DaskFrameBatches
+from dbrm.data.out_of_core.arrow import ARROW_SUFFIXES, ArrowBatches, open_dataset
+from dbrm.data.out_of_core.batches import AbstractBatches, ColumnRoles
+from dbrm.data.out_of_core.dask import DaskArrayBatches, DaskFrameBatches
 from dbrm.errors import InvalidDataError, quote, suggest
 
 __all__ = ["is_source", "open_batches"]
+
+# What users call the roles.
+_ARGUMENTS = {"response": "y", "weights": "sample_weight"}
 
 
 def is_source(X: Any) -> bool:
@@ -24,15 +27,15 @@ def is_source(X: Any) -> bool:
 def open_batches(
     X: Any, roles: Mapping[str, Any], *, ignore: Sequence[str] = ()
 ) -> AbstractBatches:
-    """Open tall data.
+    """Open out-of-core data.
 
     Parameters
     ----------
     X
         A path, a pyarrow data set, a Dask data frame or array.
     roles
-        The response, and what belongs to its rows: names of columns, or Dask arrays beside
-        a Dask array.
+        The response, weights, offset and the like: names of columns, or Dask arrays if X is a
+        Dask array.
     ignore
         Columns to leave out.
     """
@@ -40,36 +43,37 @@ def open_batches(
         return _open_arrays(X, roles)
     if _is_dask(X):
         names = [str(name) for name in X.columns]
-        return DaskFrameBatches(X, *_sort(names, roles, ignore))
+        return DaskFrameBatches(X, _assign_roles(names, roles, ignore))
     dataset = open_dataset(X) if _is_path(X) else X
-    return ArrowBatches(dataset, *_sort(list(dataset.schema.names), roles, ignore))
+    return ArrowBatches(dataset, _assign_roles(list(dataset.schema.names), roles, ignore))
 
 
-def _sort(
+def _assign_roles(
     names: Sequence[str], roles: Mapping[str, Any], ignore: Sequence[str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Covariates, and the columns that play other roles."""
+) -> ColumnRoles:
+    """Check the named columns; all others are covariates."""
     for role, name in roles.items():
-        said = {"response": "y", "weights": "sample_weight"}.get(role, role)
+        argument = _ARGUMENTS.get(role, role)
         if not isinstance(name, str):
             msg = (
-                f"{said} must be the name of a column where X is a file, a data set or a Dask data "
-                f"frame; got {type(name).__name__}. Columns: {quote(names)}."
+                f"{argument} must be the name of a column if X is a file, a data set or a Dask "
+                f"data frame; got {type(name).__name__}. Columns: {quote(names)}."
             )
             raise InvalidDataError(msg)
         if name not in names:
-            msg = f"{said}={name!r} is not a column{suggest(name, names)}. Columns: {quote(names)}."
+            near = suggest(name, names)
+            msg = f"{argument}={name!r} is not a column{near}. Columns: {quote(names)}."
             raise InvalidDataError(msg)
     for name in ignore:
         if name not in names:
             msg = f"The data have no column {name!r} to ignore. Columns: {quote(names)}."
             raise InvalidDataError(msg)
-    taken = {*roles.values(), *ignore}
-    covariates = tuple(name for name in names if name not in taken)
+    used = {*roles.values(), *ignore}
+    covariates = tuple(name for name in names if name not in used)
     if not covariates:
         msg = "No column is left as a covariate."
         raise InvalidDataError(msg)
-    return covariates, dict(roles)
+    return ColumnRoles(covariates, dict(roles))
 
 
 def _open_arrays(X: Any, roles: Mapping[str, Any]) -> DaskArrayBatches:
@@ -80,8 +84,8 @@ def _open_arrays(X: Any, roles: Mapping[str, Any]) -> DaskArrayBatches:
     extras = {}
     for role, values in roles.items():
         if not _is_dask(values) or getattr(values, "ndim", 0) != 1:
-            said = {"response": "y", "weights": "sample_weight"}.get(role, role)
-            msg = f"With a Dask array X, {said} must be a Dask array of one dimension."
+            argument = _ARGUMENTS.get(role, role)
+            msg = f"With a Dask array X, {argument} must be a Dask array of one dimension."
             raise InvalidDataError(msg)
         if values.shape[0] != X.shape[0]:
             msg = f"X has {X.shape[0]} rows, but {role} has {values.shape[0]} values."

@@ -12,13 +12,12 @@ from typing import Any, final
 import numpy as np
 
 from dbrm._typing import Column, IntArray
-from dbrm.data.batch_rows import BatchRows, read_extra
-from dbrm.data.batches import AbstractBatches, Batch
 from dbrm.data.columns import Kind, RawColumn, read_column
 from dbrm.data.learning import unique_outputs, warn_dropped, why_dropped
+from dbrm.data.out_of_core.batches import AbstractBatches, Batch
+from dbrm.data.out_of_core.rows import BatchRows, Block, choose_sample, read_extra, rows_within
 from dbrm.data.recipe import Recipe, assemble
 from dbrm.data.redundancy import find_redundant
-from dbrm.data.rows import Block, choose_sample
 from dbrm.data.rules import MAX_LEVELS, ColumnRule, Missing, learn_rule
 from dbrm.data.scaling import Scale
 from dbrm.errors import InvalidDataError
@@ -49,9 +48,7 @@ def learn_from_batches(
     kept = [name for j, name in enumerate(made) if j not in redundant]
     dropped = why_dropped(rules, made, redundant)
     warn_dropped(dropped, n_kept=len(kept))
-    recipe = Recipe(
-        rules, tuple(kept), tuple(dropped), missing, None, named=batches.named, places=()
-    )
+    recipe = Recipe(rules, tuple(kept), tuple(dropped), missing, None, named=batches.named)
     binary = {name for rule in rules for name in _binary_outputs(rule, seen[rule.name])}
     rows = BatchRows(batches, recipe, tuple(name in binary for name in kept))
     if scale is None:
@@ -127,7 +124,7 @@ class _Seen:
 
 def _look(batches: AbstractBatches) -> dict[str, _Seen]:
     seen: dict[str, _Seen] = {}
-    for part in batches.each(_look_at, batches.names):
+    for part in batches.map(_look_at, batches.names):
         seen = {name: found.join(seen[name]) if seen else found for name, found in part.items()}
     return seen
 
@@ -167,8 +164,8 @@ def _rules(
     batches: AbstractBatches, seen: Mapping[str, _Seen], missing: Missing
 ) -> tuple[tuple[ColumnRule, ...], list[RawColumn]]:
     """The rule of every column, and a sample of the columns in terms of their rules."""
-    pick = _PickRaw(choose_sample(batches.n_rows, _SAMPLE))
-    parts = list(batches.each(pick, batches.names))
+    pick = _TakeRaw(choose_sample(batches.n_rows, _SAMPLE))
+    parts = list(batches.map(pick, batches.names))
     rules, sample = [], []
     for j, name in enumerate(batches.names):
         levels = tuple(sorted(seen[name].levels))
@@ -187,26 +184,25 @@ def _rules(
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _PickRaw:
-    """The chosen rows of every column of a batch."""
+class _TakeRaw:
+    """The sampled rows of every column of a batch."""
 
-    chosen: IntArray
+    sample: IntArray
 
     def __call__(self, batch: Batch) -> list[RawColumn]:
-        first, last = np.searchsorted(self.chosen, [batch.start, batch.start + batch.raw.n_rows])
-        inside = self.chosen[first:last] - batch.start
+        rows = rows_within(self.sample, batch.start, batch.raw.n_rows)
         found = []
         for name, content in zip(batch.raw.names, batch.raw.contents, strict=True):
             column = read_column(name, content)
-            found.append(RawColumn(name, column.kind, column.values[inside], column.levels))
+            found.append(RawColumn(name, column.kind, column.values[rows], column.levels))
         return found
 
 
 def _scaling(rows: BatchRows) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation (divisor n - 1) of all rows; 0 and 1 if binary."""
-    totals = np.sum(list(rows.each(_Totals(rows.names, np.zeros(len(rows.names))), rows.names)), 0)
+    totals = np.sum(list(rows.map(_Totals(rows.names, np.zeros(len(rows.names))), rows.names)), 0)
     means = totals[0] / rows.n_rows
-    totals = np.sum(list(rows.each(_Totals(rows.names, means), rows.names)), 0)
+    totals = np.sum(list(rows.map(_Totals(rows.names, means), rows.names)), 0)
     sds = np.sqrt(totals[1] / (rows.n_rows - 1))
     pairs = [
         (0.0, 1.0) if binary else (float(mean), float(sd))

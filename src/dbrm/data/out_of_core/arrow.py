@@ -1,15 +1,14 @@
-"""Parquet and Arrow files, and pyarrow's data sets, in batches; only needed columns are read."""
+"""Parquet and Arrow files, and pyarrow data sets, in batches; only needed columns are read."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from dbrm.data import rows as blocks
-from dbrm.data.batches import AbstractBatches, Batch, split_table
-from dbrm.data.intake import RawTable, read_table
+from dbrm.data.out_of_core import batches as blocks
+from dbrm.data.out_of_core.batches import AbstractBatches, Batch, ColumnRoles
 from dbrm.errors import InvalidFileError
 
 __all__ = ["ARROW_SUFFIXES", "ArrowBatches", "open_dataset"]
@@ -57,19 +56,16 @@ class ArrowBatches(AbstractBatches):
     ----------
     dataset
         The data set.
-    covariates
-        The columns to use.
     roles
-        Columns of the response and of what belongs to its rows, by what they are.
+        What its columns are for.
     """
 
     dataset: Any
-    covariates: tuple[str, ...]
-    roles: Mapping[str, str]
+    roles: ColumnRoles
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.covariates
+        return self.roles.covariates
 
     @cached_property
     def _count(self) -> int:
@@ -83,25 +79,18 @@ class ArrowBatches(AbstractBatches):
     def named(self) -> bool:
         return True
 
-    def each(self, work: Callable[[Batch], T], names: Sequence[str]) -> Iterator[T]:
+    def map(self, work: Callable[[Batch], T], names: Sequence[str]) -> Iterator[T]:
         start = 0
-        for table in self._tables(list(dict.fromkeys([*names, *self.roles.values()]))):
-            found = read_table(table)
-            content = dict(zip(found.names, found.contents, strict=True))
-            raw = RawTable(
-                tuple(names), tuple(content[name] for name in names), found.n_rows, named=True
-            )
-            yield work(
-                Batch(start, raw, {role: content[name] for role, name in self.roles.items()})
-            )
-            start += found.n_rows
+        for table in self._tables(self.roles.needed(names)):
+            yield work(self.roles.to_batch(table, start, names))
+            start += table.num_rows
 
     def load(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        wanted = list(dict.fromkeys([*self.covariates, *self.roles.values()]))
-        return split_table(self.dataset.to_table(columns=wanted), self.covariates, self.roles)
+        columns = self.roles.needed(self.roles.covariates)
+        return self.roles.split(self.dataset.to_table(columns=columns))
 
     def _tables(self, columns: list[str]) -> Iterator[Any]:
-        """Tables of as many rows as a block has; the last one may be shorter."""
+        """Yield tables of `BLOCK_ROWS` rows; the last one may be shorter."""
         import pyarrow as pa
 
         waiting: list[Any] = []
@@ -118,7 +107,7 @@ class ArrowBatches(AbstractBatches):
             yield pa.Table.from_batches(waiting)
 
     def _scan(self, columns: list[str]) -> Iterator[Any]:
-        """Batches as they are stored; one at a time, so that little is held."""
+        """Yield record batches as they are stored, one in memory at a time."""
         import pyarrow.dataset as ds
 
         options: dict[str, Any] = {}
