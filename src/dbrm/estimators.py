@@ -27,7 +27,7 @@ from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior import Posterior
-from dbrm.posterior.new_rows import cut_rows
+from dbrm.posterior.rows import split_rows
 from dbrm.run.settings import Settings
 
 __all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor"]
@@ -304,7 +304,7 @@ class DBRMFeatures(TransformerMixin, _SettingsEstimator, defaults={"threshold": 
         check_is_fitted(self)
         recipe = self.posterior_.recipe
         if is_source(X):
-            pieces = cut_rows(recipe, X, None, None, None)
+            pieces = split_rows(recipe, X, None, None, None)
             return np.concatenate([evaluate(self.features_, piece[0])[0] for piece in pieces])
         return evaluate(self.features_, recipe.apply(X, caller=type(self).__name__))[0]
 

@@ -1,6 +1,6 @@
 """Do the models fit? Residuals, calibration and predictive checks against data.
 
-Everything compares a response with the predictive law averaged over models. The rows are
+Everything compares a response with the predictive distribution averaged over models. The rows are
 those given, or the training rows of a posterior that still has them.
 """
 
@@ -44,7 +44,7 @@ class Checks:
         random_state: int | None = 0,
         **extras: Any,
     ) -> Column:
-        r"""Quantile residuals: standard normal if the predictive law is right.
+        r"""Quantile residuals: standard normal if the predictive distribution is right.
 
         .. math:: r_i = \Phi^{-1}(u_i), \qquad u_i \sim U\{F_i(y_i^-), F_i(y_i)\}
 
@@ -60,8 +60,8 @@ class Checks:
     def probability_transform(self, rows: Rows, random_state: int | None = 0) -> Column:
         """Predictive probability of a response below each observed one."""
         upper = self.cdf(rows, rows.response)
-        law = self._posterior._source.law
-        if law is None or not law.family.discrete:
+        glm = self._posterior._source.glm
+        if glm is None or not glm.family.discrete:
             return upper
         lower = self.cdf(rows, rows.response - 1.0)
         rng = np.random.default_rng(random_state)
@@ -193,7 +193,7 @@ class Checks:
         return compare_models(rng, self._posterior._averaged, rows, top, draws)
 
     def replicate(self, rows: Rows, draws: int, random_state: int | None) -> Matrix:
-        """Responses from the predictive law, one row per draw."""
+        """Responses from the predictive distribution, one row per draw."""
         rng = np.random.default_rng(random_state)
         return np.concatenate([block.sample(rng, draws) for block in self._blocks(rows)], axis=1)
 
@@ -210,9 +210,9 @@ class Checks:
 
     def is_binary(self, rows: Rows) -> bool:
         """Whether responses are single zeros and ones."""
-        law = self._posterior._source.law
+        glm = self._posterior._source.glm
         single = rows.trials is None or bool(np.all(rows.trials == 1.0))
-        return law is not None and law.family.has_trials and single
+        return glm is not None and glm.family.has_trials and single
 
     def _blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
         averaged = self._posterior._averaged

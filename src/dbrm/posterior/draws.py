@@ -60,15 +60,15 @@ class CoefficientDraws:
     def mean(self, table: Table, offset: Column | None = None) -> Matrix:
         """Mean response of each draw (rows), per trial for a binomial one."""
         eta = self.predictor(table, offset)
-        if self.averaged.law is None:
+        if self.averaged.glm is None:
             return eta
         with np.errstate(all="ignore"):
-            return self.averaged.law.family.clip_mean(self.averaged.law.link.mean(eta))
+            return self.averaged.glm.family.clip_mean(self.averaged.glm.link.mean(eta))
 
     def log_density(self, rows: Rows) -> Matrix:
         """Log density of each response (columns) under each draw (rows)."""
-        law, means = self.averaged.law, self.mean(rows.table, rows.offset)
-        family = Gaussian() if law is None else law.family
+        glm, means = self.averaged.glm, self.mean(rows.table, rows.offset)
+        family = Gaussian() if glm is None else glm.family
         out = np.empty_like(means)
         for draw, dispersion in enumerate(self.dispersion.tolist()):
             out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
@@ -76,8 +76,8 @@ class CoefficientDraws:
 
     def respond(self, rng: np.random.Generator, rows: Rows) -> Matrix:
         """One response for each draw (rows) and row of the table."""
-        law, means = self.averaged.law, self.mean(rows.table, rows.offset)
-        family = Gaussian() if law is None else law.family
+        glm, means = self.averaged.glm, self.mean(rows.table, rows.offset)
+        family = Gaussian() if glm is None else glm.family
         pairs = zip(means, self.dispersion.tolist(), strict=True)
         return np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
 

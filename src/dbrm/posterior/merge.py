@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dbrm._typing import FloatArray, IntArray, Mask
 from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry
 from dbrm.features import Feature, evaluate
-from dbrm.posterior.merge_rules import find_merge_rule
+from dbrm.posterior.merge_rules import MERGE_RULES
 from dbrm.search import (
     ModelTable,
     effect_keys,
@@ -88,7 +88,7 @@ class Merger:
 
     def __init__(self, problem: Problem, how: str = "union") -> None:
         self._problem = problem
-        self._rule = find_merge_rule(how)
+        self._rule = MERGE_RULES.find(how)()
         self._capacity = problem.budget.max_merged
         self._registry = Registry(problem.table)
         self._parts: list[_Part] = []

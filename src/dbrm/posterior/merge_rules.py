@@ -1,23 +1,22 @@
 """How chains are weighted when their models are merged: the values of ``merge=``.
 
-A rule is a class with a name. `MERGE_RULES` holds all of them; the settings take their names
-from there, so that a new rule is a class in this file.
+A rule is a class that registers itself in `MERGE_RULES`, where the settings find the names they
+allow: a new rule is one class in this file.
 """
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, final
 
+from dbrm._choices import Choices
 from dbrm._typing import FloatArray
-from dbrm.errors import InvalidSettingError
 from dbrm.search import log_sum_exp
 
-__all__ = ["MERGE_RULES", "AbstractMergeRule", "Mass", "Uniform", "Union", "find_merge_rule"]
+__all__ = ["MERGE_RULES", "AbstractMergeRule", "Mass", "Uniform", "Union"]
 
 
 class AbstractMergeRule(ABC):
     """Weight of a model: its posterior mass times the weights of chains that visited it."""
 
-    name: ClassVar[str]
     #: Whether the weights of all chains that visited a model are added; otherwise it counts once.
     adds_weights: ClassVar[bool]
     #: Whether a model is dropped by its distance from the best of all chains, not of its own.
@@ -28,11 +27,14 @@ class AbstractMergeRule(ABC):
         """Log weight of a chain that visited models with these log posteriors."""
 
 
+MERGE_RULES: Choices[type[AbstractMergeRule]] = Choices("merge rule")
+
+
 @final
+@MERGE_RULES.register("union")
 class Union(AbstractMergeRule):
     """Every model once, with weight :math:`p(y|M)p(M)` (default)."""
 
-    name = "union"
     adds_weights = False
     common_scale = True
 
@@ -41,10 +43,10 @@ class Union(AbstractMergeRule):
 
 
 @final
+@MERGE_RULES.register("mass")
 class Mass(AbstractMergeRule):
     """The paper's :math:`u_b`: a model counts once for each chain that visited it."""
 
-    name = "mass"
     adds_weights = True
     common_scale = True
 
@@ -53,26 +55,12 @@ class Mass(AbstractMergeRule):
 
 
 @final
+@MERGE_RULES.register("uniform")
 class Uniform(AbstractMergeRule):
     """The plain average of the posteriors that the chains found, each summing to one."""
 
-    name = "uniform"
     adds_weights = True
     common_scale = False
 
     def log_weight(self, log_posterior: FloatArray) -> float:
         return -log_sum_exp(log_posterior)
-
-
-MERGE_RULES: dict[str, AbstractMergeRule] = {
-    rule.name: rule for rule in (Union(), Mass(), Uniform())
-}
-
-
-def find_merge_rule(name: str) -> AbstractMergeRule:
-    """A rule by its name."""
-    rule = MERGE_RULES.get(name)
-    if rule is None:
-        msg = f"merge must be one of {', '.join(map(repr, MERGE_RULES))}; got merge={name!r}."
-        raise InvalidSettingError(msg)
-    return rule

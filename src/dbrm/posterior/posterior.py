@@ -23,11 +23,10 @@ from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
-from dbrm.posterior.new_rows import cut_rows
 from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
-from dbrm.posterior.rows import Rows
-from dbrm.posterior.source import AbstractSource, LiveSource
+from dbrm.posterior.rows import Rows, split_rows
+from dbrm.posterior.source import LiveSource, Source
 from dbrm.posterior.spelling import Spellings
 from dbrm.search import effects_of
 
@@ -54,7 +53,7 @@ class Posterior:
     def __init__(
         self,
         merged: Merged,
-        source: AbstractSource,
+        source: Source,
         recipe: Recipe | FormulaRecipe,
         record: RunRecord,
         diagnostics: Diagnostics,
@@ -254,24 +253,24 @@ class Posterior:
             effects = np.zeros(len(self._source.effects), dtype=np.bool_)
         features = tuple(self._merged.features[j] for j in chosen)
         fit = self._source.fit(features, effects)
-        law = self._source.law
+        glm = self._source.glm
         return FittedModel(
             response=self._left_side,
             terms=self._source.always + features,
             fit=fit,
             probability=probability,
             recipe=self.recipe,
-            link=None if law is None or law.link.name == "identity" else law.link,
+            link=None if glm is None or glm.link.name == "identity" else glm.link,
             latent=self._effect_names(effects),
         )
 
     @property
     def _left_side(self) -> str:
         """What the linear predictor stands for: the response, or its mean under the link."""
-        law, response = self._source.law, self.record.response
-        if law is None or law.link.name == "identity":
+        glm, response = self._source.glm, self.record.response
+        if glm is None or glm.link.name == "identity":
             return response
-        return f"{law.link.name}(E[{response}])"
+        return f"{glm.link.name}(E[{response}])"
 
     @cached_property
     def n_averaged(self) -> int:
@@ -292,20 +291,20 @@ class Posterior:
         features = tuple(self._merged.features[j] for j in used)
         models = [np.searchsorted(used, row) for row in rows]
         effects = self._effect_masks[: len(models)]
-        fits = self._source.fit_many(features, models, effects)
+        found = self._source.fit_averaged(features, models, effects)
         return AveragedModels(
             features=features,
             models=models,
             probability=self._merged.probability[: self.n_averaged],
-            fits=fits,
-            shifts=self._source.mean_shifts(features, models, fits),
-            dispersions=self._source.dispersions(features, models, fits),
+            fits=found.fits,
+            shifts=found.shifts,
+            dispersions=found.dispersions,
             always=self._source.always,
-            law=self._source.law,
+            glm=self._source.glm,
             integrate=self.record.uncertainty == "laplace",
             effects=self._source.effects,
-            ranges=self._source.ranges((*self._source.always, *features)),
-            fitted=self._source.fitted_ranges(features, models, fits),
+            ranges=found.ranges,
+            fitted=found.fitted,
             hold=self.record.extrapolate == "hold",
         )
 
@@ -347,7 +346,7 @@ class Posterior:
         exposure: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Column:
-        """Standard deviation of the predictive law; see `predict`."""
+        """Standard deviation of the predictive distribution; see `predict`."""
         extras = (offset, trials, exposure, extrapolate)
         return np.concatenate([block.standard_deviation() for block in self._blocks(X, *extras)])
 
@@ -361,7 +360,7 @@ class Posterior:
         exposure: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Quantiles of the predictive law, one column per level; see `predict`."""
+        """Quantiles of the predictive distribution, one column per level; see `predict`."""
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
             msg = f"q must hold levels strictly between 0 and 1; got q={q!r}."
@@ -401,7 +400,7 @@ class Posterior:
         exposure: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Draws from the predictive law, one row per draw, one column per row of `X`."""
+        """Draws from the predictive distribution, one row per draw, one column per row of `X`."""
         rng = np.random.default_rng(random_state)
         blocks = self._blocks(X, offset, trials, exposure, extrapolate)
         return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
@@ -444,7 +443,7 @@ class Posterior:
         if extrapolate is not None and averaged.hold != (extrapolate == "hold"):
             averaged = replace(averaged, hold=not averaged.hold)
         check = RangeCheck(averaged)
-        for piece in cut_rows(self.recipe, X, offset, trials, exposure):
+        for piece in split_rows(self.recipe, X, offset, trials, exposure):
             check.look(piece[0])
             yield from averaged.blocks(*piece)
         check.warn()

@@ -18,7 +18,7 @@ from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.limits import Limits
 from dbrm.posterior.mixture import StudentMixture
-from dbrm.posterior.source import Law
+from dbrm.posterior.source import Glm
 
 __all__ = ["AveragedModels", "shift_of"]
 
@@ -50,7 +50,7 @@ class AveragedModels:
         For each model how far the mean of its coefficients is from their mode.
     dispersions
         For each model the posterior of its dispersion, for families that integrate.
-    law
+    glm
         Family and link, ``None`` for mixtures of t distributions.
     integrate
         Whether a family's predictions integrate over the coefficients.
@@ -69,7 +69,7 @@ class AveragedModels:
     shifts: Sequence[FloatArray]
     dispersions: Sequence[DispersionPosterior]
     always: tuple[Feature, ...]
-    law: Law | None
+    glm: Glm | None
     integrate: bool
     effects: tuple[BoundEffect, ...] = ()
     ranges: Ranges = field(default_factory=dict)
@@ -79,7 +79,7 @@ class AveragedModels:
     @property
     def integrates(self) -> bool:
         """Whether coefficients are uncertain: always under a t, as asked under a family."""
-        return self.law is None or self.integrate
+        return self.glm is None or self.integrate
 
     def centre(self, model: int) -> FloatArray:
         """Posterior mean of a model's coefficients, their mode where they count as certain."""
@@ -106,7 +106,7 @@ class AveragedModels:
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
     ) -> Iterator[StudentMixture | FamilyMixture]:
-        """The predictive law of the rows, so many of them at a time as memory allows."""
+        """The predictive distribution of the rows, so many of them at a time as memory allows."""
         n = table.n_rows
         shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
@@ -133,8 +133,8 @@ class AveragedModels:
         """
         n = table.n_rows
         design = np.column_stack([np.ones(n), self.evaluate(table)])
-        block = _FAMILY_BLOCK if self.law is not None and self.integrate else _STUDENT_BLOCK
-        parts = len(self.models) if self.law is None else self.components[0].size
+        block = _FAMILY_BLOCK if self.glm is not None and self.integrate else _STUDENT_BLOCK
+        parts = len(self.models) if self.glm is None else self.components[0].size
         step = max(1, block // parts)
         places = places_of(self.effects, table)
         for start in range(0, n, step):
@@ -150,18 +150,18 @@ class AveragedModels:
                 locations = np.clip(locations, low + shift[part], high + shift[part])
                 yield part, (weights, locations, shifts, leverages), None
             else:
-                logarithm = self.law is not None and self.law.link.name == "log"
+                logarithm = self.glm is not None and self.glm.link.name == "log"
                 with np.errstate(over="ignore", invalid="ignore"):
                     yield part, predictor, high * np.exp(shift[part]) if logarithm else high
 
     @property
     def _identity(self) -> bool:
-        return self.law is None or self.law.link.name == "identity"
+        return self.glm is None or self.glm.link.name == "identity"
 
     @cached_property
     def _limits(self) -> Limits | None:
         """Limits of the means, where they are held and the link has none of its own."""
-        unlimited = self._identity or (self.law is not None and self.law.link.name in _UNLIMITED)
+        unlimited = self._identity or (self.glm is not None and self.glm.link.name in _UNLIMITED)
         if not self.hold or not unlimited:
             return None
         return Limits.of(self.fitted, self.always, self.features, self.models, self.ranges)
@@ -206,7 +206,7 @@ class AveragedModels:
     @property
     def _inverts(self) -> bool:
         """Whether means are one over the linear predictor, which then must stay positive."""
-        return self.law is not None and self.integrate and self.law.link.name == "inverse"
+        return self.glm is not None and self.integrate and self.glm.link.name == "inverse"
 
     @cached_property
     def _uses(self) -> Masks:
@@ -244,14 +244,14 @@ class AveragedModels:
         highest: Matrix | None,
     ) -> StudentMixture | FamilyMixture:
         fitted = np.array([fit.dispersion for fit in self.fits])
-        if self.law is not None:
-            link, scales = self.law.link, np.sqrt(fitted[:, None] * leverages)
+        if self.glm is not None:
+            link, scales = self.glm.link, np.sqrt(fitted[:, None] * leverages)
             if self._inverts:
                 link = find_link("log")
                 locations, shifts, scales = _log_mean_of_inverse(locations, shifts, scales)
             models, shares, dispersions, factors = self.components
             return FamilyMixture(
-                family=self.law.family,
+                family=self.glm.family,
                 link=link,
                 weights=weights[models] * shares[:, None],
                 locations=locations[models],

@@ -1,13 +1,12 @@
-"""What a posterior draws on besides its models: training columns, and fits of models.
+"""Where a posterior gets the fits of its models, and the training data.
 
-A source is live after a run, when models can be fitted at will, or stored, when it comes
-from a file and answers for the models that were fitted before it was written.
+After a run any model can be fitted to the data (`LiveSource`). A posterior from a file has the
+fits that were made before it was saved (`StoredSource`).
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -33,106 +32,103 @@ from dbrm.posterior.limits import fitted_ranges
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
 
-__all__ = ["AbstractSource", "Law", "LiveSource", "count_averaged"]
+__all__ = ["AveragedFits", "Glm", "LiveSource", "Source", "StoredSource", "count_averaged"]
 
-# Predictions average over the most probable models that hold this share, at most so many.
+# Predictions average over the most probable models that hold this share of the probability, and
+# over at most this many.
 SHARE = 0.9999
 MOST_MODELS = 2_000
-# Always so many, if they are needed; more while all fits together stay below so many
-# multiplications (a few seconds).
+# At least this many if they are needed; more while all fits together take less than this number
+# of multiplications (a few seconds).
 FEWEST_MODELS = 300
 WORK = 2e9
-# Nodes of latent effects kept, over all averaged models.
+# Most nodes of latent effects kept, over all averaged models.
 LATENT_NUMBERS = 1e6
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Law:
-    """Family and link of the response."""
+class Glm:
+    """Family and link of a generalised linear model."""
 
     family: Family
     link: Link
 
 
-class AbstractSource(ABC):
-    """Training columns, known transforms, and the fits of models."""
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AveragedFits:
+    """Fits of the models that predictions average over.
+
+    Parameters
+    ----------
+    shifts
+        Posterior mean minus mode of the coefficients, for each model.
+    dispersions
+        Posterior of the dispersion in each model.
+    ranges
+        Training ranges of covariates and of the arguments of bounded functions.
+    fitted
+        Lowest and highest mean of each model over training rows.
+    """
+
+    fits: list[ModelFit]
+    shifts: list[FloatArray]
+    dispersions: list[DispersionPosterior]
+    ranges: Ranges
+    fitted: Matrix
+
+
+class Source(Protocol):
+    """Training data, known transforms, and the fits of models."""
 
     @property
-    @abstractmethod
     def table(self) -> Table:
         """The training columns, by which equivalent spellings are recognised."""
 
     @property
-    @abstractmethod
     def n_rows(self) -> int:
         """Number of rows that the models were fitted to."""
 
     @property
-    @abstractmethod
     def transforms(self) -> tuple[Transform, ...]:
         """Transforms that may occur in the text of a feature, besides the built-in ones."""
 
     @property
-    @abstractmethod
     def always(self) -> tuple[Feature, ...]:
         """Features that every model contains."""
 
     @property
-    @abstractmethod
-    def law(self) -> Law | None:
+    def glm(self) -> Glm | None:
         """Family and link; ``None`` for the Gaussian response with exact evidence."""
 
-    @abstractmethod
-    def training(self) -> Rows | None:
-        """The rows that the models were fitted to; none where the response is not kept."""
-
-    @abstractmethod
-    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
-        """Number of the leading models that predictions average over."""
-
     @property
-    @abstractmethod
     def effects(self) -> tuple[BoundEffect, ...]:
         """Latent effects that models may contain."""
 
-    @abstractmethod
+    def training(self) -> Rows | None:
+        """The training rows with their response; ``None`` from a file, which has no response."""
+
+    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
+        """Number of the leading models that predictions average over."""
+
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
-        """The fit of one model for reports, its status certified."""
+        """Fit one model for tables and formulas, with a reliable status."""
 
-    @abstractmethod
-    def fit_many(
+    def fit_averaged(
         self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
-    ) -> list[ModelFit]:
-        """Fits for averaging; a model is given by the positions of its features."""
+    ) -> AveragedFits:
+        """Fit models for averaging; a model is given by the positions of its features."""
 
-    @abstractmethod
-    def ranges(self, features: Sequence[Feature]) -> Ranges:
-        """Ranges in training, of covariates and of the arguments of bounded functions."""
 
-    @abstractmethod
-    def fitted_ranges(
-        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
-    ) -> Matrix:
-        """Lowest and highest mean of each of the models over training rows."""
-
-    @abstractmethod
-    def mean_shifts(
-        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
-    ) -> list[FloatArray]:
-        """How far the posterior mean of each fit's coefficients is from their mode."""
-
-    @abstractmethod
-    def dispersions(
-        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
-    ) -> list[DispersionPosterior]:
-        """Posterior of the dispersion in each of the models."""
+def _model_key(features: Sequence[Feature], effects: Mask) -> tuple[int, ...]:
+    return (*(feature.key for feature in features), *np.flatnonzero(effects).tolist())
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class LiveSource(AbstractSource):
-    """Fits models of the problem that a run has just worked on."""
+class LiveSource:
+    """Fits models to the data of a run."""
 
     problem: Problem
     _fits: dict[tuple[int, ...], ModelFit] = field(default_factory=dict, repr=False)
@@ -154,23 +150,27 @@ class LiveSource(AbstractSource):
         return self.problem.always
 
     @property
-    def law(self) -> Law | None:
+    def glm(self) -> Glm | None:
         engine = self.problem.engine
         if isinstance(engine, LatentEngine):
-            return Law(engine.family, engine.link)
+            return Glm(engine.family, engine.link)
         engine = engine.base if isinstance(engine, FunctionEngine) else engine
         if not isinstance(engine, GlmEngine):
             return None
         family = find_family(engine.family)
-        return Law(family, find_link(engine.link or family.default_link))
+        return Glm(family, find_link(engine.link or family.default_link))
+
+    @property
+    def effects(self) -> tuple[BoundEffect, ...]:
+        return self.problem.latent.effects
 
     def training(self) -> Rows:
         seen = self.problem.engine.likelihood()
         has_trials = seen.family.has_trials
-        # Merged rows come apart again; weights that are no counts have no rows to show.
+        # A row of integer weight w stands for w equal rows; other weights are shown once.
         counts = np.floor(seen.weights).astype(np.int64)
         if self.problem.tall is not None:
-            # A sample of the rows, each once; their weights make them stand for all.
+            # A weighted sample of the rows: each is shown once.
             counts = np.ones_like(counts)
         rows = np.repeat(np.arange(counts.size), np.where(counts == seen.weights, counts, 1))
         return Rows(
@@ -180,17 +180,13 @@ class LiveSource(AbstractSource):
             trials=seen.trials[rows] if has_trials else None,
         )
 
-    @property
-    def effects(self) -> tuple[BoundEffect, ...]:
-        return self.problem.latent.effects
-
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
         most = self.problem.budget.max_averaged
         count = count_averaged(probability, sizes, self.n_rows, most)
         return min(count, most_latent(self.effects)) if self.effects and most is None else count
 
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
-        key = (*(feature.key for feature in features), *np.flatnonzero(effects).tolist())
+        key = _model_key(features, effects)
         if key not in self._fits:
             self._fits[key] = self._fit_new(features, effects)
         return self._fits[key]
@@ -201,54 +197,101 @@ class LiveSource(AbstractSource):
             return self.problem.tall.fit_many(FeatureColumns(tuple(features)), every)[0]
         return fit_with(self.problem.engine, evaluate(features, self.table)[0], effects)
 
-    def fit_many(
+    def fit_averaged(
+        self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
+    ) -> AveragedFits:
+        fits = self._fit_many(features, models, effects)
+        ones, always = np.ones(self.table.n_rows), evaluate(self.always, self.table)[0]
+        designs = np.column_stack([ones, always]), evaluate(features, self.table)[0]
+        return AveragedFits(
+            fits=fits,
+            shifts=self._mean_shifts(designs, models, fits),
+            dispersions=self._dispersions(designs, models, fits),
+            ranges=training_ranges((*self.always, *features), self.table),
+            fitted=fitted_ranges(*designs, models, fits, self.glm and self.glm.link),
+        )
+
+    def _fit_many(
         self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks
     ) -> list[ModelFit]:
         masks = np.zeros((len(models), len(features)), dtype=np.bool_)
-        for mask, chosen in zip(masks, models, strict=True):
-            mask[chosen] = True
+        for mask, members in zip(masks, models, strict=True):
+            mask[members] = True
         if self.problem.tall is not None:
             return self.problem.tall.fit_many(FeatureColumns(tuple(features)), masks)
         columns = evaluate(features, self.table)[0]
         return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
 
-    def ranges(self, features: Sequence[Feature]) -> Ranges:
-        return training_ranges(features, self.table)
-
-    def fitted_ranges(
-        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
-    ) -> Matrix:
-        link = None if self.law is None else self.law.link
-        return fitted_ranges(*self._designs(features), models, fits, link)
-
-    def mean_shifts(
-        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    def _mean_shifts(
+        self,
+        designs: tuple[Matrix, Matrix],
+        models: Sequence[IntArray],
+        fits: Sequence[ModelFit],
     ) -> list[FloatArray]:
-        # Beside latent effects the moments of a fit are of the posterior itself.
-        if self.law is None or self.effects:
+        # With latent effects a fit holds posterior means already.
+        if self.glm is None or self.effects:
             return [np.zeros_like(fit.coefficients) for fit in fits]
         engine = self.problem.engine
         jeffreys = isinstance(engine, GlmEngine) and isinstance(engine.prior, Jeffreys)
-        designs = self._designs(features)
         return mean_shifts(engine.likelihood(), *designs, models, fits, jeffreys=jeffreys)
 
-    def dispersions(
-        self, features: Sequence[Feature], models: Sequence[IntArray], fits: Sequence[ModelFit]
+    def _dispersions(
+        self,
+        designs: tuple[Matrix, Matrix],
+        models: Sequence[IntArray],
+        fits: Sequence[ModelFit],
     ) -> list[DispersionPosterior]:
-        # Of tall data the rows at hand are a sample; with so many the dispersion is known.
-        if self.law is None or self.effects or self.problem.tall is not None:
+        # Out-of-core data have so many rows that the dispersion is known.
+        if self.glm is None or self.effects or self.problem.tall is not None:
             return [DispersionPosterior.known(fit.dispersion) for fit in fits]
-        likelihood = self.problem.engine.likelihood()
-        return dispersion_posteriors(likelihood, *self._designs(features), models, fits)
+        return dispersion_posteriors(self.problem.engine.likelihood(), *designs, models, fits)
 
-    def _designs(self, features: Sequence[Feature]) -> tuple[Matrix, Matrix]:
-        """Training columns: the constant and those of every model, and the features."""
-        ones, always = np.ones(self.table.n_rows), evaluate(self.always, self.table)[0]
-        return np.column_stack([ones, always]), evaluate(features, self.table)[0]
+
+@final
+@dataclass(frozen=True, eq=False)
+class StoredSource:
+    """Has the fits that were made before the posterior was saved.
+
+    Parameters
+    ----------
+    reports
+        Fits of the best and the median probability model, by their features and effects.
+    """
+
+    table: Table
+    n_rows: int
+    transforms: tuple[Transform, ...]
+    always: tuple[Feature, ...]
+    glm: Glm | None
+    effects: tuple[BoundEffect, ...]
+    averaged: AveragedFits
+    reports: dict[tuple[int, ...], ModelFit]
+
+    def training(self) -> None:
+        return None
+
+    def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:  # noqa: ARG002
+        return len(self.averaged.fits)
+
+    def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
+        return self.reports[_model_key(features, effects)]
+
+    def has_fit(self, features: Sequence[Feature], effects: Mask, size: int) -> bool:
+        """Whether there is a fit of a model, with this number of coefficients."""
+        fit = self.reports.get(_model_key(features, effects))
+        return fit is not None and fit.coefficients.size == size
+
+    def fit_averaged(
+        self,
+        features: Sequence[Feature],  # noqa: ARG002
+        models: Sequence[IntArray],  # noqa: ARG002
+        effects: Masks,  # noqa: ARG002
+    ) -> AveragedFits:
+        return self.averaged
 
 
 def most_latent(effects: Sequence[BoundEffect]) -> int:
-    """Most models whose latent effects are kept: some ten numbers for each node."""
+    """Most models whose latent effects are kept: about ten numbers for each node."""
     return max(10, min(FEWEST_MODELS, int(LATENT_NUMBERS // sum(b.size for b in effects))))
 
 

@@ -6,7 +6,7 @@ from dbrm._typing import Column
 from dbrm.evolution import Registry
 from dbrm.features import Feature, Projection, evaluate, fit_knots, parse_feature, shape_of, walk
 from dbrm.posterior.merge import Merged
-from dbrm.posterior.source import AbstractSource
+from dbrm.posterior.source import Source
 from dbrm.status import Status
 
 __all__ = ["Spellings"]
@@ -20,7 +20,7 @@ _AT_ONCE = 50
 class Spellings:
     """The features of a merged posterior, found by structure or by their training columns."""
 
-    def __init__(self, merged: Merged, source: AbstractSource) -> None:
+    def __init__(self, merged: Merged, source: Source) -> None:
         self._source = source
         self._features = merged.features
         self._by_key = {feature.key: j for j, feature in enumerate(merged.features)}

@@ -39,8 +39,7 @@ from dbrm.posterior.layout import POSTERIOR
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
-from dbrm.posterior.source import AbstractSource, Law
-from dbrm.posterior.stored import StoredSource
+from dbrm.posterior.source import AveragedFits, Glm, Source, StoredSource
 from dbrm.search import ModelTable, effects_of
 from dbrm.status import Status
 
@@ -52,7 +51,7 @@ _MODEL_ARRAYS = ("keys", "starts", "members", "log_evidence", "log_prior", "stat
 
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     """Write a posterior; see `Posterior.save`."""
-    merged, source, law = posterior._merged, posterior._source, posterior._source.law
+    merged, source, glm = posterior._merged, posterior._source, posterior._source.glm
     reports = [posterior.best_model, posterior.median_probability_model]
     always = len(source.always)
     position = {feature.key: j for j, feature in enumerate(merged.features)}
@@ -64,7 +63,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "aliases": {j: _spell(others, source) for j, others in merged.aliases.items()},
         "always": _spell(source.always, source),
         "transforms": [transform.name for transform in source.transforms],
-        "law": None if law is None else [law.family.name, law.link.name],
+        "law": None if glm is None else [glm.family.name, glm.link.name],
         "n_refined": merged.n_refined,
         "names": list(source.table.names),
         "n_rows": source.n_rows,
@@ -135,7 +134,7 @@ def load(
     try:
         known = _known_transforms(content, tuple(transforms))
         effects = read_effects(content["effects"], arrays, tuple(latent))
-        return _restore(content, arrays, known, _law(content, family, link), effects)
+        return _restore(content, arrays, known, _glm(content, family, link), effects)
     except (MissingEffectError, _MissingPartError):
         raise
     except DBRMError as error:
@@ -147,7 +146,7 @@ class _MissingPartError(InvalidSettingError):
     """The run used something of the user's own that was not passed to `load`."""
 
 
-def _spell(features: Iterable[Feature], source: AbstractSource) -> list[str]:
+def _spell(features: Iterable[Feature], source: Source) -> list[str]:
     return write_features(features, source.table.names, source.transforms)
 
 
@@ -226,7 +225,7 @@ def _known_transforms(
     return tuple(transform for transform in found if transform is not None)
 
 
-def _law(content: dict[str, Any], family: Family | None, link: Link | None) -> Law | None:
+def _glm(content: dict[str, Any], family: Family | None, link: Link | None) -> Glm | None:
     names = content["law"]
     if names is None:
         return None
@@ -235,14 +234,14 @@ def _law(content: dict[str, Any], family: Family | None, link: Link | None) -> L
     except DBRMError as error:
         msg = f"{error} Pass your own to dbrm.load as family= or link=."
         raise _MissingPartError(msg) from error
-    return Law(*chosen)
+    return Glm(*chosen)
 
 
 def _restore(
     content: dict[str, Any],
     arrays: Arrays,
     transforms: tuple[Transform, ...],
-    law: Law | None,
+    glm: Glm | None,
     effects: tuple[BoundEffect, ...],
 ) -> Posterior:
     names = tuple(content["names"])
@@ -268,20 +267,26 @@ def _restore(
     )
     averaged, reports = _unpack("averaged", arrays), _unpack("reports", arrays)
     refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
-    if law is not None:
+    if glm is not None:
         _check_predictor((*averaged, *reports))
     masks = effects_of(models.latent[: len(averaged)], len(effects))
     numbers = [np.flatnonzero(mask).tolist() for mask in masks]
     _check_latent_names(arrays, numbers, content["report_effects"], len(effects))
+    ranges = zip(content["ranges"], arrays["ranges"].tolist(), strict=True)
     source = StoredSource(
-        stored_table=Table(names, arrays["table"]),
-        stored_rows=content["n_rows"],
-        known_transforms=transforms,
-        stored_always=tuple(read(content["always"])),
-        stored_law=law,
-        averaged=unpack_latent("averaged", arrays, averaged, numbers, effects),
-        shifts=_split("averaged_shifts", arrays, arrays["averaged_sizes"]),
-        stored_dispersions=_unpack_dispersions(arrays),
+        table=Table(names, arrays["table"]),
+        n_rows=content["n_rows"],
+        transforms=transforms,
+        always=tuple(read(content["always"])),
+        glm=glm,
+        effects=effects,
+        averaged=AveragedFits(
+            fits=unpack_latent("averaged", arrays, averaged, numbers, effects),
+            shifts=_split("averaged_shifts", arrays, arrays["averaged_sizes"]),
+            dispersions=_unpack_dispersions(arrays),
+            ranges={text: (low, high) for text, (low, high) in ranges},
+            fitted=arrays["fitted_ranges"],
+        ),
         reports=dict(
             zip(
                 _reported(content, features),
@@ -289,12 +294,6 @@ def _restore(
                 strict=True,
             )
         ),
-        stored_effects=effects,
-        stored_fitted=arrays["fitted_ranges"],
-        stored_ranges={
-            text: (low, high)
-            for text, (low, high) in zip(content["ranges"], arrays["ranges"].tolist(), strict=True)
-        },
     )
     diagnostics = Diagnostics(
         chain_inclusion=arrays["chain_inclusion"],
@@ -314,7 +313,7 @@ def _restore(
 
 
 def _reported(content: dict[str, Any], features: Sequence[Feature]) -> list[tuple[int, ...]]:
-    """By what `StoredSource.fit` finds the models of reports."""
+    """Keys by which `StoredSource.fit` finds its models."""
     return [
         (*(features[j].key for j in chosen), *numbers)
         for chosen, numbers in zip(content["reports"], content["report_effects"], strict=True)
@@ -349,17 +348,12 @@ def _check_latent_names(
 
 def _check_fits(posterior: Posterior, source: StoredSource) -> None:
     """Raise unless there is a fit, of the right size, for every model that needs one."""
-    models, fixed = posterior._merged.models, 1 + len(source.always)
-    sizes = models.sizes[: len(source.averaged)] + fixed
-    refuse_unless(
-        sizes.tolist() == [fit.coefficients.size for fit in source.averaged], "averaged_sizes"
-    )
-    for chosen, effects in (posterior._best, posterior._median):
-        key = source.key([posterior._merged.features[j] for j in chosen], effects)
-        sound = key in source.reports and source.reports[key].coefficients.size == fixed + len(
-            chosen
-        )
-        refuse_unless(sound, "reports")
+    fits, models, fixed = source.averaged.fits, posterior._merged.models, 1 + len(source.always)
+    sizes = models.sizes[: len(fits)] + fixed
+    refuse_unless(sizes.tolist() == [fit.coefficients.size for fit in fits], "averaged_sizes")
+    for members, effects in (posterior._best, posterior._median):
+        features = [posterior._merged.features[j] for j in members]
+        refuse_unless(source.has_fit(features, effects, fixed + len(features)), "reports")
 
 
 def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:

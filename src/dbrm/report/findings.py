@@ -206,8 +206,8 @@ def _fit(posterior: "Posterior") -> list[Finding]:
     status = posterior.best_model.fit.status
     if status == Status.OK:
         return []
-    law = posterior._source.law
-    if status == Status.SEPARATED and law is not None and not law.family.has_trials:
+    glm = posterior._source.glm
+    if status == Status.SEPARATED and glm is not None and not glm.family.has_trials:
         return [_NO_EVENTS]
     known = _SPECIAL.get(status)
     if known is None:

@@ -93,12 +93,12 @@ def render_page(posterior: "Posterior", rows: "Rows | None", title: str | None =
 
 
 def _facts(posterior: "Posterior") -> list[str]:
-    record, law = posterior.record, posterior._source.law
+    record, glm = posterior.record, posterior._source.glm
     chains = "chain" if record.n_chains == 1 else "chains"
     return [
         f"{record.n_rows or posterior._source.n_rows:,} rows",
         f"{len(posterior.recipe.input_names):,} covariates",
-        f"{'Gaussian' if law is None else _family(law.family.name)} response",
+        f"{'Gaussian' if glm is None else _family(glm.family.name)} response",
         "all models" if record.algorithm == "enumerate" else f"{record.n_chains} {chains}",
         f"{record.n_evaluated:,} models evaluated",
     ]
@@ -142,16 +142,16 @@ def _programs(best: "FittedModel") -> list[tuple[str, str]]:
 
 
 def _scale(posterior: "Posterior", best: "FittedModel") -> str:
-    law, response = posterior._source.law, posterior.record.response
+    glm, response = posterior._source.glm, posterior.record.response
     scaled = " Covariates are standardised." if posterior.record.settings.get("scale") else ""
     if best.latent:
         scaled += f" Text and programs below leave {listed(best.latent)} out."
-    if law is None:
+    if glm is None:
         spread = np.sqrt(best.fit.dispersion)
         return f"Around it the data scatter with standard deviation {spread:.3g}.{scaled}"
-    if law.link.name == "identity":
+    if glm.link.name == "identity":
         return f"The formula gives the mean of {response}.{scaled}"
-    return f"The formula gives the mean of {response} on the {law.link.name} scale.{scaled}"
+    return f"The formula gives the mean of {response} on the {glm.link.name} scale.{scaled}"
 
 
 def _tiles(posterior: "Posterior") -> list[dict[str, str]]:

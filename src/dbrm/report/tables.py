@@ -96,8 +96,8 @@ def _notes(posterior: "Posterior") -> list[str]:
             f"Predictions average over the {posterior.n_averaged:,} most probable models, which "
             f"hold {posterior.averaged_share:.0%} of the probability; max_averaged= allows more."
         )
-    law = posterior._source.law
-    classes = law is not None and law.family.has_trials
+    glm = posterior._source.glm
+    classes = glm is not None and glm.family.has_trials
     for code, count in sorted(record.status_counts.items()):
         if code != Status.OK:
             meaning = describe_status(Status(code), classes=classes)

@@ -8,7 +8,7 @@ import pytest
 
 import dbrm
 from dbrm.data import Table
-from dbrm.errors import InvalidSettingError
+from dbrm.errors import UnknownNameError
 from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.evolution import ChainResult, Filtration, Grammar, Problem, SearchBudget
 from dbrm.features import resolve_transforms
@@ -161,7 +161,7 @@ def test_features_that_no_model_uses_are_forgotten(problem):
 
 
 def test_an_unknown_merge_is_refused(problem):
-    with pytest.raises(InvalidSettingError, match="merge must be one of 'union', 'mass'"):
+    with pytest.raises(UnknownNameError, match="There is no merge rule 'best'"):
         merge_chains([chain(FIRST)], problem, "best")
 
 
