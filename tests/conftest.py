@@ -5,7 +5,11 @@ themselves. ``pytest -m slow`` runs the long tests, and every property again wit
 """
 
 import hashlib
+import os
+import subprocess
+import sys
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +29,48 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Properties belong to the slow suite too, where their examples are random."""
-    if _is_slow_suite(config):
-        for item in items:
-            if is_hypothesis_test(item.obj):
-                item.add_marker("slow")
+    for item in items:
+        if _is_slow_suite(config) and is_hypothesis_test(item.obj):
+            item.add_marker("slow")
+        if os.name == "nt" and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip(reason="needs POSIX"))
 
 
 def _is_slow_suite(config):
     return config.option.markexpr == "slow"
+
+
+def pytest_xdist_setupnodes(config):
+    """Before the workers start: one thread for each, and kernels that are compiled once."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    kernels = Path(find_spec("dbrm").origin).parent / "_kernels"
+    whole_suite = config.args_source is config.ArgsSource.TESTPATHS
+    if whole_suite and not list(kernels.rglob("*.nbi")):
+        programs = [[sys.executable, "-c", IMPORTS + fits] for fits in (GAUSSIAN_FITS, GLM_FITS)]
+        for process in [subprocess.Popen(program) for program in programs]:
+            process.wait()
+
+
+# Two programs of about the same length that compile nearly everything, and little of it twice.
+IMPORTS = """
+import numpy as np
+import dbrm
+
+draw = np.random.default_rng(1)
+X, t, y = draw.normal(size=(60, 3)), np.arange(60.0), draw.integers(2, size=60).astype(float)
+quick = {"transforms": ["sin"], "n_chains": 1, "n_populations": 2, "n_iter": 20, "sweep": 0}
+"""
+GAUSSIAN_FITS = """
+dbrm.fit(X, X[:, 0] + draw.normal(size=60), **quick)
+dbrm.fit(X, X[:, 0] + draw.normal(size=60), algorithm="mjmcmc", n_chains=1, n_iter=20)
+dbrm.fit({"t": t}, y, family="poisson", latent=dbrm.latent.RW1("t"), **quick)
+"""
+GLM_FITS = """
+dbrm.fit(X, y, family="binomial", **quick).predict(X)
+dbrm.fit(X, y, family="binomial", prior="zellner-siow", **quick)
+dbrm.fit(X, y, family="negative_binomial", **quick).predict(X)
+"""
 
 
 def pytest_xdist_auto_num_workers(config):

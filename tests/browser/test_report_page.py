@@ -30,7 +30,8 @@ def browser():
         missing("playwright")
     with sync_playwright() as driver:
         # Chromium's sandbox cannot be used by root.
-        sandbox = [] if os.geteuid() else ["--no-sandbox"]
+        is_root = os.name == "posix" and os.geteuid() == 0
+        sandbox = ["--no-sandbox"] if is_root else []
         launched = driver.chromium.launch(executable_path=path, args=sandbox)
         yield launched
         launched.close()

@@ -87,6 +87,7 @@ def unwritable(tmp_path):
     }
 
 
+@pytest.mark.posix
 def test_without_a_place_for_compiled_code(unwritable, tmp_path):
     """It is kept in a temporary folder, which is gone in the end."""
     out, told = printed(python(KERNEL, **unwritable))
@@ -95,6 +96,7 @@ def test_without_a_place_for_compiled_code(unwritable, tmp_path):
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_fit_without_a_place_for_compiled_code(unwritable):
     """With workers, who compile into the same folder."""

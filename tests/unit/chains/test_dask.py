@@ -39,6 +39,7 @@ def test_with_a_checkpoint(client, data, settings, whole, same, tmp_path):
     same(dbrm.resume(tmp_path), whole)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("failures", [0, 3])
 def test_a_worker_that_is_killed_costs_nothing(
     failures, client, data, settings, same, monkeypatch, caplog

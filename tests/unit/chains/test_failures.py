@@ -117,6 +117,7 @@ def small(data):
     return (X[:, :3], y), options | {"transforms": ["sin"], "sweep": 0}
 
 
+@pytest.mark.posix
 def test_a_worker_that_dies_costs_nothing(small, tmp_path, same):
     """joblib gives up all work of the round; the chains are run again and end the same."""
     rows, options = small
@@ -127,6 +128,7 @@ def test_a_worker_that_dies_costs_nothing(small, tmp_path, same):
     same(posterior, healthy)
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_chain_that_kills_every_worker_is_told(small, tmp_path):
     rows, options = small

@@ -17,6 +17,7 @@ import dbrm
 from dbrm.chains import interrupts, run_chains
 from dbrm.errors import DBRMWarning, Terminated
 
+pytestmark = pytest.mark.posix
 LONG = {"n_populations": 100_000, "n_chains": 3}
 
 

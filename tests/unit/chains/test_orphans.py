@@ -10,6 +10,7 @@ import pytest
 
 from dbrm.chains import Checkpoint
 
+pytestmark = pytest.mark.posix
 # Two workers, each in a population that takes for ever.
 DRIVER = """
 import os, sys, time

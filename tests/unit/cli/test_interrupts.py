@@ -45,6 +45,7 @@ def wait_for(condition, seconds=120):
         time.sleep(0.05)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_with_what_was_found(table, tmp_path, kind):
     """The checkpoint tells when the chains are under way."""
