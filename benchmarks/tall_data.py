@@ -116,7 +116,7 @@ def evaluation():
     found = {}
     for n in (1_000, MILLION):
         problem, columns = population(n, "gaussian")
-        prepared = problem.tall.prepare(columns)
+        prepared = problem.out_of_core.prepare(columns)
         prepared.log_evidence_of_all(columns.size)
         times = []
         for _ in range(15):
@@ -142,10 +142,10 @@ def expansion():
         masks.append(flipped)
     masks = np.unique(masks, axis=0)
     started = time.perf_counter()
-    exact = problem.tall.log_evidence_of(columns, masks)[0]
+    exact = problem.out_of_core.log_evidence_of(columns, masks)[0]
     newton = time.perf_counter() - started
     started = time.perf_counter()
-    prepared = problem.tall.prepare(columns)
+    prepared = problem.out_of_core.prepare(columns)
     passes = time.perf_counter() - started
     expanded = prepared.log_evidence(masks)[0]
     sampled = problem.engine.prepare(evaluate(columns.features, problem.table)[0])

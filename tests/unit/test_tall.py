@@ -55,7 +55,7 @@ def write(frame, folder):
 
 
 def in_blocks(posterior):
-    return posterior._problem.tall is not None
+    return posterior._problem.out_of_core is not None
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
@@ -134,7 +134,7 @@ def test_text_and_missing_values_in_a_file(tmp_path, monkeypatch):
     found = dbrm.fit(path, "y", ignore=["id"], **options)
     names = ("x1", "x2", "x3", "x4", "x4_missing", "site[v]", "site[w]", "flag")
     assert found.recipe.names == names
-    assert found._problem.tall.rows.binary == (False,) * 4 + (True,) * 4
+    assert found._problem.out_of_core.rows.binary == (False,) * 4 + (True,) * 4
     monkeypatch.setattr(tall, "TALL_ROWS", 10**9)
     whole = dbrm.fit(frame, "y", ignore=["id"], **options)
     assert whole.recipe.names == names

@@ -108,7 +108,7 @@ def test_tall_data_count_trials_as_rows(monkeypatch):
     monkeypatch.setattr(tall, "SAMPLE_ROWS", 600)
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 400)
     apart = dbrm.enumerate_models(table, successes, trials=trials, **options)
-    assert apart._problem.tall is not None
+    assert apart._problem.out_of_core is not None
     one, two = by_features(apart), by_features(together)
     two = two.loc[one.index]
     np.testing.assert_allclose(one.log_prior, two.log_prior, rtol=1e-12)

@@ -325,7 +325,9 @@ def run_chains(
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
         raise InvalidSettingError(msg)
-    workers = choose_workers(n_jobs, executor, n_chains, progress, threads=problem.tall is not None)
+    workers = choose_workers(
+        n_jobs, executor, n_chains, progress, threads=problem.out_of_core is not None
+    )
     problem = _share_time(problem, workers.count / n_chains)
     workers.share(problem)
     chains = [

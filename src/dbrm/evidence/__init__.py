@@ -16,7 +16,7 @@ from dbrm.evidence.engines import (
     Observations,
     add_latent,
     build_engine,
-    build_tall,
+    build_out_of_core,
 )
 from dbrm.evidence.families import ExponentialFamily, Family, Gaussian, find_family
 from dbrm.evidence.gaussian import GaussianEngine
@@ -26,18 +26,21 @@ from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.latent.nodes import BoundEffect, bind
 from dbrm.evidence.latent_engine import LatentEngine, fit_with, log_evidence_with
 from dbrm.evidence.links import Link, find_link
+from dbrm.evidence.out_of_core import (
+    AbstractColumns,
+    AbstractOutOfCoreEngine,
+    unsupported_out_of_core,
+)
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
-from dbrm.evidence.tall import AbstractColumns, AbstractTallEngine
-from dbrm.evidence.tall_support import tall_obstacle
 
 __all__ = [
     "AIC",
     "BIC",
     "AbstractColumns",
     "AbstractEngine",
+    "AbstractOutOfCoreEngine",
     "AbstractPredictorLikelihood",
     "AbstractPrepared",
-    "AbstractTallEngine",
     "BoundEffect",
     "CoefficientPrior",
     "EvidenceFunction",
@@ -59,12 +62,12 @@ __all__ = [
     "add_latent",
     "bind",
     "build_engine",
-    "build_tall",
+    "build_out_of_core",
     "find_family",
     "find_link",
     "fit_with",
     "log_evidence_with",
     "prior_names",
     "resolve_prior",
-    "tall_obstacle",
+    "unsupported_out_of_core",
 ]

@@ -17,11 +17,11 @@ from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.latent.nodes import BoundEffect
 from dbrm.evidence.latent_engine import LatentEngine
 from dbrm.evidence.links import Link, find_link
+from dbrm.evidence.out_of_core import AbstractColumns, AbstractOutOfCoreEngine
+from dbrm.evidence.out_of_core.gaussian import OutOfCoreGaussianEngine
+from dbrm.evidence.out_of_core.glm import OutOfCoreGlmEngine
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.evidence.solvers import DampedNewton, PlainIRLS
-from dbrm.evidence.tall import AbstractColumns, AbstractTallEngine
-from dbrm.evidence.tall_gaussian import TallGaussianEngine
-from dbrm.evidence.tall_glm import TallGlmEngine
 from dbrm.status import Status
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "Observations",
     "add_latent",
     "build_engine",
-    "build_tall",
+    "build_out_of_core",
 ]
 
 # A user's own log evidence of the model with these columns and an intercept.
@@ -169,14 +169,14 @@ def _check_range(name: str, predictor: Column) -> None:
         raise InvalidDataError(msg)
 
 
-def build_tall(
+def build_out_of_core(
     engine: AbstractEngine, rows: AbstractRows, sample: Block, always: AbstractColumns
-) -> AbstractTallEngine:
+) -> AbstractOutOfCoreEngine:
     """The engine for all rows, where `engine` answers for a sample of them."""
     if isinstance(engine, GaussianEngine):
-        return TallGaussianEngine(rows, sample, engine.prior, always)
+        return OutOfCoreGaussianEngine(rows, sample, engine.prior, always)
     assert isinstance(engine, GlmEngine)
-    return TallGlmEngine(rows, sample, engine, always)
+    return OutOfCoreGlmEngine(rows, sample, engine, always)
 
 
 def add_latent(

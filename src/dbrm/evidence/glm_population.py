@@ -9,13 +9,16 @@ import numpy as np
 from dbrm._kernels.glm import (
     NORMAL,
     NORMAL_LOG_GAMMA,
+    TABLE,
     evaluate_many_glm,
     expect_at,
+    linearise_in,
     maximise,
     place,
     place_firth,
 )
 from dbrm._kernels.glm_dispersion import Constants
+from dbrm._kernels.glm_linalg import cross_products
 from dbrm._kernels.glm_pointers import (
     evaluation_pointer,
     fit_pointer,
@@ -33,15 +36,9 @@ from dbrm._kernels.glm_problem import (
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared
-from dbrm.evidence.design import Design
+from dbrm.evidence.design import Design, independent_columns
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.glm_prior import GlmPrior
-from dbrm.evidence.glm_starts import (
-    full_start,
-    null_start,
-    plain_start,
-    typical_precision,
-)
 from dbrm.evidence.links import Link
 from dbrm.evidence.solvers import PlainIRLS, Solver
 from dbrm.status import Status
@@ -50,6 +47,8 @@ __all__ = ["AbstractGlmPopulation", "GlmPopulation", "Solution", "compile_popula
 
 # A column keeps less than this share of its length beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
+# Precision of the standardised slopes in the full model, which may be separated.
+_RIDGE = 0.1
 
 
 @final
@@ -106,7 +105,7 @@ class GlmPopulation(AbstractGlmPopulation):
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
         problem, work, box = self.problem, self.problem.work, boxed(self.problem)
-        k, _ = place(box, np.array(mask, dtype=np.bool_), typical_precision(problem))
+        k, _ = place(box, np.array(mask, dtype=np.bool_), _typical_precision(problem))
         _, likelihood, shape, status = maximise(box, k, np.nan, problem.start.shape)
         if firth and status == Status.SEPARATED:
             place_firth(box, k, shape)
@@ -157,12 +156,12 @@ def compile_population(
     problem = _empty_problem(design, rows, prior, solver)
     if isinstance(solver, PlainIRLS):
         kind = "plain"
-        problem = problem._replace(start=plain_start(problem, design, family, link))
+        problem = problem._replace(start=_plain_start(problem, design, family, link))
     else:
         kind = "wald" if prior.strict else "likelihood"
         kind = {NORMAL: "normal", NORMAL_LOG_GAMMA: "mixture"}.get(prior.kind, kind)
-        problem = problem._replace(start=null_start(problem, design, inner_eta))
-        problem = problem._replace(start=full_start(problem, design))
+        problem = problem._replace(start=_null_start(problem, design, inner_eta))
+        problem = problem._replace(start=_full_start(problem, design))
     return GlmPopulation(design, problem, evaluation_pointer(kind))
 
 
@@ -203,3 +202,85 @@ def _compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         np.array(a, order="C") if isinstance(a, np.ndarray) else float(a) for a in arguments
     )
+
+
+def _typical_precision(problem: GlmProblem) -> float:
+    """Prior precision of the slopes, its prior mean where it is unknown."""
+    if problem.prior == NORMAL_LOG_GAMMA:
+        return float(problem.prior_shape / problem.prior_rate)
+    return float(problem.prior_rate)
+
+
+def _null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStart:
+    """Fit intercept and always-in columns, from a constant mean."""
+    rows, work, start, box = problem.rows, problem.work, problem.start, boxed(problem)
+    nothing = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
+    k, _ = place(box, nothing, _typical_precision(problem))
+    work.beta[:] = 0.0
+    work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
+    work.eta[:] = design.offset
+    work.eta[: design.n_live] += work.beta[0]
+    value = linearise_in(box, start.shape, work.eta)
+    if not value > -np.inf:
+        value = _step_from(problem, design, inner_eta, k)
+    value, _, shape, _ = maximise(box, k, value, start.shape)
+    value = linearise_in(box, shape, work.eta)
+    return GlmStart(
+        work.beta[:k].copy(),
+        work.eta.copy(),
+        value,
+        shape,
+        design.gram(work.weight),
+        _times(design, work.score),
+        start.second_hessian,
+        start.second_right,
+    )
+
+
+def _step_from(problem: GlmProblem, design: Design, constant: float, k: int) -> float:
+    """One scoring step from a constant predictor, where adding it to the offset is impossible."""
+    work, box = problem.work, boxed(problem)
+    linearise_in(box, problem.start.shape, np.full(work.eta.size, constant))
+    right = _times(design, work.weight * (constant - design.offset) + work.score)[:k]
+    work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
+    work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
+    return float(linearise_in(box, problem.start.shape, work.eta))
+
+
+def _full_start(problem: GlmProblem, design: Design) -> GlmStart:
+    """Fit all independent columns, with a little ridge so that there is a maximum."""
+    rows, work, box = problem.rows, problem.work, boxed(problem)
+    start: GlmStart = problem.start
+    kept = independent_columns(problem.unit_gram, 1e-6, max(design.n_live // 3, 1))
+    mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
+    mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
+    k, independent = place(box, mask, _typical_precision(problem))
+    if mask.sum() < 2 or not independent:
+        return start
+    if problem.prior == TABLE:
+        work.penalty[rows.n_fixed : k] = _RIDGE
+    _, _, shape, status = maximise(box, k, np.nan, start.shape)
+    if status != Status.OK:
+        return start
+    linearise_in(box, shape, work.eta)
+    right = _times(design, work.weight * (work.eta - design.offset) + work.score)
+    return GlmStart(*start[:6], design.gram(work.weight), right)
+
+
+def _plain_start(
+    problem: GlmProblem, design: Design, family: CompiledFamily, link: Link
+) -> GlmStart:
+    """Start from R's initial means."""
+    work = problem.work
+    start: GlmStart = problem.start
+    eta = link.eta(family.initial_mean(design.mean, design.total))
+    value = linearise_in(boxed(problem), start.shape, eta)
+    right = _times(design, work.weight * (eta - design.offset) + work.score)
+    return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
+
+
+def _times(design: Design, vector: FloatArray) -> FloatArray:
+    """Inner products of all columns with a vector; compiled sums, as in `Design.gram`."""
+    out = np.zeros(len(design.flat))
+    cross_products(design.flat, np.arange(len(design.flat)), len(design.flat), vector, out)
+    return out

@@ -11,17 +11,19 @@ split normals, one for each axis (Rue, Martino and Chopin 2009).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from math import inf, log, pi, sqrt
+from math import exp, inf, log, pi, sqrt
 from typing import final
 
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evidence.nested_laplace import LOG_LIMIT, Point
+from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
+from dbrm.evidence.nested_laplace import LOG_LIMIT, Conditional, Point
+from dbrm.status import Status
 
-__all__ = ["Integral", "climb", "integrate"]
+__all__ = ["Integral", "climb", "integrate", "integrate_precision"]
 
 Evaluate = Callable[[FloatArray, Point], Point]
 
@@ -36,6 +38,9 @@ _WIDEST = 4.0
 _STEP = {1: 1.2, 2: 1.4}
 _DROP = 5.5
 _MOST_POINTS = 400
+# Grid of the logarithm of an unknown precision. Once the terms have fallen so far below the
+# best one they do not rise again.
+_PRECISION_STEP, _MOST_PRECISIONS, _PRECISION_DROP = 0.7, 40, 12.0
 
 
 @final
@@ -161,11 +166,41 @@ def _split_normals(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integra
             if point.value > -inf:
                 points.append(point)
         total += 0.5 * log(pi / 2) + log(sum(spread))
-    # As a discrete law: half of the weight at the centre, the other half on the axes.
+    # As a discrete distribution: half of the weight at the centre, the other half on the axes.
     shares = np.full(len(points), 0.5 / max(len(points) - 1, 1))
     shares[0] = 1.0 - shares[1:].sum()
     logs = np.log(shares) + total - np.array([point.value for point in points])
     return Integral(total, points, logs)
+
+
+def integrate_precision(
+    integral: Callable[[Conditional, Point], Integral],
+    model: Conditional,
+    prior: NormalLogGamma,
+    start: Point,
+) -> tuple[float, Status]:
+    """Log evidence where the slopes beside latent effects have an unknown common precision.
+
+    As in models without latent effects, spike and tails of the prior often give two modes, so
+    that the precision is summed over a grid of its logarithm, and the other hyperparameters are
+    integrated at every node. `model` may have any precision; `start` is a point in it.
+    """
+    top = log(max(prior.shape, 1.0) / prior.rate) + 3.0
+    terms: list[float] = []
+    status = Status.OK
+    for node in range(_MOST_PRECISIONS):
+        log_precision = top - _PRECISION_STEP * node
+        at_node = replace(model, prior=replace(model.prior, rate=exp(log_precision)))
+        point = at_node.at(start.theta, (start.delta, start.beta))
+        if point.value == -inf:
+            return -inf, point.status
+        found = integral(at_node, point)
+        start, status = found.points[0], max(status, found.points[0].status)
+        terms.append(found.log_value + prior.log_density_of_log_precision(log_precision))
+        if len(terms) > 12 and terms[-1] < max(terms) - _PRECISION_DROP and terms[-1] < terms[-2]:
+            break
+    peak = max(terms)
+    return peak + log(_PRECISION_STEP * float(np.sum(np.exp(np.array(terms) - peak)))), status
 
 
 def _log_sum(values: list[float]) -> float:

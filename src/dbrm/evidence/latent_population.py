@@ -16,11 +16,11 @@ import numpy as np
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
+from dbrm.evidence.hyper_integration import integrate_precision
 from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent_anchor import Anchor, Key, combine
 from dbrm.evidence.latent_summary import summarise, widen
 from dbrm.evidence.nested_laplace import Conditional, Point
-from dbrm.evidence.unknown_precision import integrate_precision
 from dbrm.status import Status
 
 if TYPE_CHECKING:

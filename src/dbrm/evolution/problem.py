@@ -11,7 +11,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import AbstractEngine, AbstractPrepared, AbstractTallEngine, LatentEngine
+from dbrm.evidence import AbstractEngine, AbstractOutOfCoreEngine, AbstractPrepared, LatentEngine
 from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.heredity import Heredity, HeredityRule
 from dbrm.evolution.information import InformationRule
@@ -212,8 +212,8 @@ class Problem:
         Latent effects that are selected together with features.
     groups
         Covariates of which a model contains all or none.
-    tall
-        Evidence from all rows of tall data. `table` is then a sample of them, on which
+    out_of_core
+        Evidence from all rows of data out of core. `table` is then a sample of them, on which
         features are built and compared, and `engine` knows the response of the sample, with
         weights that make it stand for all rows.
     subsampled
@@ -235,20 +235,20 @@ class Problem:
     heredity: Heredity | None = None
     latent: LatentTerms = field(default_factory=LatentTerms)
     groups: tuple[tuple[Feature, ...], ...] = ()
-    tall: AbstractTallEngine | None = None
+    out_of_core: AbstractOutOfCoreEngine | None = None
     subsampled: bool = False
     information: InformationRule | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows of the data, of which the table may be a sample."""
-        return self.table.n_rows if self.tall is None else self.tall.n_rows
+        return self.table.n_rows if self.out_of_core is None else self.out_of_core.n_rows
 
     def prepare(self, features: Sequence[Feature], columns: Matrix) -> AbstractPrepared:
         """Make a population ready for the search; `columns` are those of the features."""
-        if self.tall is None or self.subsampled:
+        if self.out_of_core is None or self.subsampled:
             return self.engine.prepare(columns)
-        return self.tall.prepare(FeatureColumns(tuple(features)))
+        return self.out_of_core.prepare(FeatureColumns(tuple(features)))
 
     @cached_property
     def covariates(self) -> list[Feature]:

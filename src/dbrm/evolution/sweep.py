@@ -62,7 +62,7 @@ def sweep_features(problem: Problem, max_complexity: int, pause: Pause = never) 
     sizes = level_sizes(len(names), len(grammar.transforms), most)
     rows_wanted = min(problem.table.n_rows, _FEWEST_ROWS)
     cells = _MOST_CELLS
-    if problem.tall is not None:
+    if problem.out_of_core is not None:
         cells = min(cells, int(_TALL_SHARE * problem.n_rows * problem.table.n_columns))
     while len(sizes) > 1 and sum(sizes) * rows_wanted > cells:
         sizes.pop()
@@ -244,7 +244,7 @@ class _Ranking:
         if not float(residual @ residual) > 0:
             return []
         expected_gain = self._expected_gain(score_test, residual, basis)
-        wide = count if self._problem.tall is None else _WIDER * count
+        wide = count if self._problem.out_of_core is None else _WIDER * count
         best = np.argsort(-expected_gain, kind="stable")[:wide]
         ranked = [(float(expected_gain[p]), self._maker.feature(int(p))) for p in best]
         for first, second in self._pairs:
@@ -252,7 +252,7 @@ class _Ranking:
         if self._raw[0].shape[1] < self._problem.table.n_columns:
             ranked.extend(self._rank_outsiders(score_test, residual, wide))
         ranked = _best_first(ranked)[:wide]
-        if self._problem.tall is not None:
+        if self._problem.out_of_core is not None:
             features = [feature for _, feature in ranked]
             ranked = _best_first(
                 rank_again(self._problem, score_test, model, features, self._tried)

@@ -44,7 +44,7 @@ class SweepPool:
             number = self._registry.number(fitted, column)
             if number not in self._columns:
                 # Hundreds of columns: those of tall data are made again when they are needed.
-                self._columns[number] = None if self._problem.tall else column
+                self._columns[number] = None if self._problem.out_of_core else column
             elif fresh_only:
                 continue
             if number not in taken:

@@ -305,7 +305,7 @@ def _refine(
     The models, and the rows of those recomputed.
     """
     refined = np.zeros(len(models), dtype=np.bool_)
-    refines = problem.tall is not None or problem.engine.refines
+    refines = problem.out_of_core is not None or problem.engine.refines
     rounds = 1 if problem.subsampled else REFINE_ROUNDS
     window = np.inf if problem.subsampled else REFINE_WINDOW
     for _ in range(rounds if refines else 0):
@@ -327,7 +327,7 @@ def _refine_rows(
     # Columns of all leading models are held at once; with many rows fewer models fit.
     while True:
         wanted = np.unique(np.concatenate([models.features_of(row) for row in leading]))
-        cells = 0 if problem.tall is not None else wanted.size * problem.table.n_rows
+        cells = 0 if problem.out_of_core is not None else wanted.size * problem.table.n_rows
         if leading.size == 1 or cells <= REFINE_CELLS:
             break
         leading = leading[: leading.size // 2]
@@ -336,8 +336,8 @@ def _refine_rows(
     for position, row in enumerate(leading):
         masks[position, np.searchsorted(wanted, models.features_of(row))] = True
     log_evidence, statuses = models.log_evidence.copy(), models.statuses.copy()
-    if problem.tall is not None:
-        found = problem.tall.log_evidence_of(FeatureColumns(tuple(features)), masks)
+    if problem.out_of_core is not None:
+        found = problem.out_of_core.log_evidence_of(FeatureColumns(tuple(features)), masks)
     else:
         found = problem.engine.log_evidence_of(evaluate(features, problem.table)[0], masks)
     log_evidence[leading], statuses[leading] = found

@@ -169,7 +169,7 @@ class LiveSource:
         has_trials = seen.family.has_trials
         # A row of integer weight w stands for w equal rows; other weights are shown once.
         counts = np.floor(seen.weights).astype(np.int64)
-        if self.problem.tall is not None:
+        if self.problem.out_of_core is not None:
             # A weighted sample of the rows: each is shown once.
             counts = np.ones_like(counts)
         rows = np.repeat(np.arange(counts.size), np.where(counts == seen.weights, counts, 1))
@@ -192,9 +192,9 @@ class LiveSource:
         return self._fits[key]
 
     def _fit_new(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
-        if self.problem.tall is not None:
+        if self.problem.out_of_core is not None:
             every = np.ones((1, len(features)), dtype=np.bool_)
-            return self.problem.tall.fit_many(FeatureColumns(tuple(features)), every)[0]
+            return self.problem.out_of_core.fit_many(FeatureColumns(tuple(features)), every)[0]
         return fit_with(self.problem.engine, evaluate(features, self.table)[0], effects)
 
     def fit_averaged(
@@ -217,8 +217,8 @@ class LiveSource:
         masks = np.zeros((len(models), len(features)), dtype=np.bool_)
         for mask, members in zip(masks, models, strict=True):
             mask[members] = True
-        if self.problem.tall is not None:
-            return self.problem.tall.fit_many(FeatureColumns(tuple(features)), masks)
+        if self.problem.out_of_core is not None:
+            return self.problem.out_of_core.fit_many(FeatureColumns(tuple(features)), masks)
         columns = evaluate(features, self.table)[0]
         return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
 
@@ -242,7 +242,7 @@ class LiveSource:
         fits: Sequence[ModelFit],
     ) -> list[DispersionPosterior]:
         # Out-of-core data have so many rows that the dispersion is known.
-        if self.glm is None or self.effects or self.problem.tall is not None:
+        if self.glm is None or self.effects or self.problem.out_of_core is not None:
             return [DispersionPosterior.known(fit.dispersion) for fit in fits]
         return dispersion_posteriors(self.problem.engine.likelihood(), *designs, models, fits)
 

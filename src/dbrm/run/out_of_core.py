@@ -24,7 +24,7 @@ from dbrm.data import (
 )
 from dbrm.data.out_of_core import ARROW_SUFFIXES, open_dataset
 from dbrm.errors import InvalidFileError, InvalidSettingError
-from dbrm.evidence import Observations, find_family, resolve_prior, tall_obstacle
+from dbrm.evidence import Observations, find_family, resolve_prior, unsupported_out_of_core
 from dbrm.run.settings import Settings
 
 __all__ = [
@@ -88,7 +88,7 @@ def obstacle(settings: Settings) -> str:
         return "preset='paper_code' fits models as the scripts did, in memory; leave it out"
     chosen = settings.resolved(family.name, 1e6)
     assert chosen.prior is not None
-    return tall_obstacle(family, chosen.link, resolve_prior(chosen.prior))
+    return unsupported_out_of_core(family, chosen.link, resolve_prior(chosen.prior))
 
 
 def in_place(X: TableLike) -> MemoryBatches | None:

@@ -26,7 +26,7 @@ from dbrm.evidence import (
     add_latent,
     bind,
     build_engine,
-    build_tall,
+    build_out_of_core,
     find_family,
     resolve_prior,
 )
@@ -183,11 +183,11 @@ def pose(
             link=chosen.link,
             always=always_columns,
         )
-    tall = None
+    out_of_core = None
     if rows is not None:
         columns = {name: table.column(name) for name in table.names}
         sample = Block(0, table.n_rows, columns, observations.given)
-        tall = build_tall(engine, rows, sample, FeatureColumns(always))
+        out_of_core = build_out_of_core(engine, rows, sample, FeatureColumns(always))
     size = chosen.population_size
     return Problem(
         table=table,
@@ -214,10 +214,12 @@ def pose(
         heredity=chosen.heredity,
         latent=latent,
         groups=_groups(chosen, table, factors, always),
-        tall=tall,
+        out_of_core=out_of_core,
         subsampled=chosen.subsample is not None,
         # The paper has no such rule.
-        information=None if chosen.preset else InformationRule.of(engine, sampled=tall is not None),
+        information=None
+        if chosen.preset
+        else InformationRule.of(engine, sampled=out_of_core is not None),
     )
 
 

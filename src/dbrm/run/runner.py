@@ -119,7 +119,9 @@ class _Findings:
         """Compare the chains; where they agree, with features that none of them chose."""
         problem, chosen = self._problem, self._chosen
         found = diagnose(merged, draws)
-        special = problem.tall is not None or problem.latent.effects or problem.has_heredity_rule
+        special = (
+            problem.out_of_core is not None or problem.latent.effects or problem.has_heredity_rule
+        )
         if not found.agree or self._seed is None or special:
             return found
         # A stream of its own: the chains' are not touched.

@@ -1,4 +1,4 @@
-"""Tests of `dbrm.evidence.tall_gaussian` and `dbrm.evidence.tall_glm`.
+"""Tests of `dbrm.evidence.out_of_core.gaussian` and `dbrm.evidence.out_of_core.glm`.
 
 An engine that visits rows in blocks must say what the engine in memory says.
 """
@@ -17,7 +17,7 @@ from dbrm.evidence import (
     Jeffreys,
     Observations,
     build_engine,
-    build_tall,
+    build_out_of_core,
     resolve_prior,
 )
 from dbrm.evolution import FeatureColumns
@@ -64,7 +64,7 @@ def engines(table, observations, *, family="gaussian", always=ALWAYS, prior="jef
     )
     rows = MemoryRows(table, given) if rows is None else rows
     block = Block(0, chosen.size, sample, extras)
-    return whole, build_tall(part, rows, block, FeatureColumns(always))
+    return whole, build_out_of_core(part, rows, block, FeatureColumns(always))
 
 
 @pytest.mark.parametrize("prior", ["jeffreys", "bic", "hyper-g", "g-prior"])

@@ -1,4 +1,4 @@
-r"""The Gaussian engine for tall data: one pass per population, then as with few rows.
+r"""The Gaussian engine for rows in blocks: one pass per population, then as with few rows.
 
 Columns are shifted by their means over a sample of the rows, and divided by a power of two,
 before their products are summed: with :math:`z = (x - a) / 2^e`,
@@ -30,16 +30,16 @@ from dbrm.evidence.gaussian import (
     residual_fraction,
     solve_centred,
 )
-from dbrm.evidence.tall import (
+from dbrm.evidence.out_of_core.base import (
     AbstractColumns,
-    AbstractTallEngine,
+    AbstractOutOfCoreEngine,
     Joined,
     add_up,
     standardised,
 )
 from dbrm.status import Status
 
-__all__ = ["TallGaussianEngine"]
+__all__ = ["OutOfCoreGaussianEngine"]
 
 _EPSILON = np.finfo(np.float64).eps
 _TINY = float(np.finfo(np.float64).tiny)
@@ -107,7 +107,7 @@ def _largest(block: Block) -> FloatArray:
 
 @final
 @dataclass(frozen=True, eq=False)
-class TallGaussianEngine(AbstractTallEngine):
+class OutOfCoreGaussianEngine(AbstractOutOfCoreEngine):
     """Exact Gaussian log evidence from rows in blocks.
 
     Parameters
@@ -208,7 +208,7 @@ class _Fitted:
 
     def __init__(
         self,
-        engine: TallGaussianEngine,
+        engine: OutOfCoreGaussianEngine,
         work: _Rows,
         n: float,
         means: FloatArray,

@@ -15,9 +15,9 @@ from dbrm.data import Block
 from dbrm.evidence.design import independent_columns
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE
-from dbrm.evidence.tall import AbstractColumns, standardised
+from dbrm.evidence.out_of_core.base import AbstractColumns, standardised
 
-__all__ = ["CountRows", "Newton", "RowLaw", "Step", "information_unit", "newton_step"]
+__all__ = ["CountRows", "Newton", "RowLikelihood", "Step", "information_unit", "newton_step"]
 
 # Nats that another step promises, below which a model has converged; they are extrapolated.
 _AT_MAXIMUM = 1e-6
@@ -25,7 +25,7 @@ _AT_MAXIMUM = 1e-6
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class RowLaw:
+class RowLikelihood:
     """Family and link as the kernels know them."""
 
     family: int
@@ -55,7 +55,7 @@ class RowLaw:
 class Step:
     """Log likelihood, score and information of several models at their coefficients."""
 
-    law: RowLaw
+    law: RowLikelihood
     columns: AbstractColumns
     location: FloatArray
     scale: FloatArray

@@ -1,4 +1,4 @@
-r"""Generalised linear models of tall data: the quadratic expansion, and streamed Newton.
+r"""Generalised linear models of rows in blocks: the quadratic expansion, and streamed Newton.
 
 Near its maximum a log likelihood is a quadratic. With all columns of a population fitted,
 :math:`\hat b`, one pass gives score :math:`g` and information :math:`H`, and every model
@@ -29,19 +29,19 @@ from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, SMALLEST_FRACTION, Gaus
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.glm_prior import glm_prior
 from dbrm.evidence.links import Link
-from dbrm.evidence.score import ScoreTable, closed_form_table
-from dbrm.evidence.tall import AbstractColumns, AbstractTallEngine, Joined, add_up
-from dbrm.evidence.tall_newton import (
+from dbrm.evidence.out_of_core.base import AbstractColumns, AbstractOutOfCoreEngine, Joined, add_up
+from dbrm.evidence.out_of_core.newton import (
     CountRows,
     Newton,
-    RowLaw,
+    RowLikelihood,
     Step,
     information_unit,
     newton_step,
 )
+from dbrm.evidence.score import ScoreTable, closed_form_table
 from dbrm.status import Status
 
-__all__ = ["TallGlmEngine"]
+__all__ = ["OutOfCoreGlmEngine"]
 
 # Nats that another step promises, below which a population is expanded where it stands.
 _NEAR = 0.1
@@ -103,7 +103,7 @@ class _Place:
 
 @final
 @dataclass(frozen=True, eq=False)
-class TallGlmEngine(AbstractTallEngine):
+class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
     """Laplace log evidence from rows in blocks, for families without a dispersion.
 
     Parameters
@@ -128,11 +128,11 @@ class TallGlmEngine(AbstractTallEngine):
         self._constants  # noqa: B018
 
     @cached_property
-    def _law(self) -> RowLaw:
+    def _law(self) -> RowLikelihood:
         link = self.sample_engine.link
         assert isinstance(link, Link)
         assert link.code is not None
-        return RowLaw(self._family.code, link.code)
+        return RowLikelihood(self._family.code, link.code)
 
     @property
     def _family(self) -> CompiledFamily:

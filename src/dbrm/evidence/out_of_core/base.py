@@ -1,4 +1,4 @@
-"""Evidence from rows that are visited in blocks: what every engine for tall data offers.
+"""Evidence from rows that are visited in blocks: what every such engine offers.
 
 Columns are made block by block and exist for one block at a time. Engines add up small sums
 over the blocks (Gram matrices, scores, triangular factors) wherever the rows are. They see
@@ -15,9 +15,20 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.base import AbstractPrepared, ModelFit
+from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.design import share_columns
+from dbrm.evidence.families import FAMILIES, Family
+from dbrm.evidence.glm_prior import glm_prior
+from dbrm.evidence.links import Link, find_link
 
-__all__ = ["AbstractColumns", "AbstractTallEngine", "Joined", "add_up", "standardised"]
+__all__ = [
+    "AbstractColumns",
+    "AbstractOutOfCoreEngine",
+    "Joined",
+    "add_up",
+    "standardised",
+    "unsupported_out_of_core",
+]
 
 
 class AbstractColumns(ABC):
@@ -69,8 +80,8 @@ class Joined(AbstractColumns):
         )
 
 
-class AbstractTallEngine(ABC):
-    """Log evidence of models from all rows of tall data."""
+class AbstractOutOfCoreEngine(ABC):
+    """Log evidence of models from all rows of data out of core."""
 
     #: The rows with their response.
     rows: AbstractRows
@@ -134,3 +145,24 @@ def add_up(parts: Any) -> Any:
         else:
             total = total + part
     return total
+
+
+def unsupported_out_of_core(
+    family: Family, link: Link | str | None, prior: CoefficientPrior
+) -> str:
+    """Why there is no engine for this out of core, and what to try; empty if there is one."""
+    found = find_link(link or family.default_link)
+    if found.name == family.exact_link:
+        return ""
+    if not family.out_of_core_links:
+        able = ", ".join(name for name, other in FAMILIES.items() if other.out_of_core_links)
+        return f"family={family.name!r} needs all rows in memory; these do not: {able}"
+    if found.name not in family.out_of_core_links:
+        links = ", ".join(family.out_of_core_links)
+        return f"link={found.name!r} needs all rows in memory; try link={links}"
+    if glm_prior(prior, np.array([0, 1]), 1e6, dispersed=False).strict:
+        return (
+            f"prior={prior.name!r} looks at each model's information matrix and needs all rows "
+            "in memory; try prior='jeffreys' or 'bic'"
+        )
+    return ""
