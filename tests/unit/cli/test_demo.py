@@ -1,8 +1,10 @@
 """Tests of `dbrm.cli`."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -23,22 +25,34 @@ def demo(tmp_path_factory):
 def test_demo_finds_the_law_and_says_so(demo):
     result, _ = demo
     assert result.exit_code == 0, result.output
-    assert "The law a ∝ (P² M)^(1/3), Kepler's third, has posterior probability" in result.output
-    assert ">0.9999" in result.output
+    assert "a ∝ (P² M)^(1/3), has posterior probability 0.97" in result.output
+    assert "Its constant is 0.01958; the orbit of the Earth gives 0.01957." in result.output
     assert "troot(PeriodDays*PeriodDays*HostStarMassSlrMass)" in result.output
     assert "not found" not in result.output
 
 
-def test_demo_saves_a_picture(demo):
+def test_demo_writes_a_report_and_a_picture(demo):
     _, folder = demo
-    (picture,) = folder.iterdir()
+    report, picture = sorted(folder.iterdir())
+    assert "Which formula explains SemiMajorAxisAU?" in report.read_text(encoding="utf-8")
     assert picture.read_bytes().startswith(PNG)
 
 
 def test_demo_fits_a_terminal(demo):
     result, _ = demo
-    lines = [line for line in result.output.splitlines() if not line.startswith("Picture")]
+    paths = ("Report", "Picture")
+    lines = [line for line in result.output.splitlines() if not line.startswith(paths)]
     assert max(len(line) for line in lines) <= 80
+    assert len(lines) <= 30
+
+
+def test_the_readme_shows_what_the_demo_prints(demo):
+    """Only words are compared: times and last digits differ between machines."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("dbrm demo\n```\n\n```text\n")[2].partition("```")[0]
+    shown, printed = (set(re.findall(r"[A-Za-z_]{2,}", text)) for text in (shown, demo[0].output))
+    assert "Kepler" in shown
+    assert shown <= printed
 
 
 def test_demo_refuses_a_negative_seed():
