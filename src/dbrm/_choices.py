@@ -25,11 +25,13 @@ class Choices(dict[str, Choice]):
     ----------
     kind
         What they are, for messages: ``"algorithm"``.
+    also
+        What else users can give instead of a name.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, also: str = "") -> None:
         super().__init__()
-        self._kind = kind
+        self._kind, self._also = kind, also
         self._aliases: dict[str, str] = {}
 
     def register(self, name: str, *aliases: str) -> Callable[[Decorated], Decorated]:
@@ -54,7 +56,7 @@ class Choices(dict[str, Choice]):
             return self[plain]
         close = get_close_matches(plain, [*self, *self._aliases], n=3, cutoff=0.5)
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-        msg = f"There is no {self._kind} {name!r}.{hint} Known: {', '.join(self)}."
+        msg = f"There is no {self._kind} {name!r}.{hint} Known: {', '.join(self)}{self._also}."
         raise UnknownNameError(msg)
 
 

@@ -3,6 +3,7 @@
 from dbrm.evidence.latent import (
     AR1,
     IID,
+    LATENT_EFFECTS,
     OU,
     RW1,
     RW2,
@@ -27,3 +28,6 @@ __all__ = [
     "NormalPrior",
     "RandomIntercept",
 ]
+
+# Effects that are not imported above.
+globals().update(LATENT_EFFECTS)

@@ -66,7 +66,7 @@ def test_a_misspelt_setting_is_named():
         ({"prior": "jeffrey"}, UnknownNameError, "no coefficient prior 'jeffrey'"),
         ({"prior": 3}, InvalidSettingError, "prior must be"),
         ({"prior": {"name": "jeffreys", "konstant": 1}}, InvalidSettingError, "konstant"),
-        ({"penalty": "bick"}, UnknownNameError, "Unknown penalty 'bick'"),
+        ({"penalty": "bick"}, UnknownNameError, "no penalty 'bick'"),
         ({"penalty": -2.0}, InvalidSettingError, "penalty"),
         ({"transforms": ["sine"]}, UnknownNameError, "sine"),
         ({"transforms": 3}, InvalidSettingError, "transforms must be"),

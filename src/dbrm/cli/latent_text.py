@@ -1,6 +1,7 @@
 """Latent effects as words on the command line: ``RW1(time)``."""
 
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,22 +12,27 @@ if TYPE_CHECKING:
 __all__ = ["read_latent"]
 
 _EFFECT = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
-_NAMES = ("AR1", "IID", "OU", "RW1", "RW2", "RandomIntercept")
 
 
 def read_latent(texts: list[str], columns: dict[str, Any]) -> "list[Latent]":
     """Latent effects from their texts, each a name with a column of the table."""
-    from dbrm import latent
+    from dbrm.evidence.latent import LATENT_EFFECTS
 
     effects = []
     for text in texts:
         match = _EFFECT.fullmatch(text)
-        if match is None or match[1] not in _NAMES:
-            msg = f"--latent must be one of {', '.join(_NAMES)} with a column; got {text!r}."
+        if match is None or match[1] not in LATENT_EFFECTS:
+            msg = (
+                f"--latent must be one of {', '.join(LATENT_EFFECTS)} with a column; got {text!r}."
+            )
             raise typer.BadParameter(msg)
-        column = match[2].strip()
-        if column not in columns and not (match[1] == "IID" and column == ""):
+        kind, column = LATENT_EFFECTS[match[1]], match[2].strip()
+        if column not in columns and (column or not _may_lack_a_column(kind)):
             msg = f"the table has no column {column!r}. Its columns: {', '.join(columns)}."
             raise typer.BadParameter(msg)
-        effects.append(getattr(latent, match[1])(*[column] if column else []))
+        effects.append(kind(column) if column else kind())
     return effects
+
+
+def _may_lack_a_column(kind: type[Any]) -> bool:
+    return any(part.name == "column" and part.default is None for part in fields(kind))

@@ -16,7 +16,7 @@ from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.heredity import Heredity, HeredityRule
 from dbrm.evolution.information import InformationRule
 from dbrm.evolution.latent import LatentTerms
-from dbrm.evolution.projection import AbstractStrategy, Bayes, OptimizeThenTransform, Projector
+from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.units import Units
 from dbrm.features import (
@@ -263,8 +263,7 @@ class Problem:
     @property
     def integrates_weights(self) -> bool:
         """Whether draws of a projection's weights are counted and share the prior."""
-        strategy = self.grammar.projection
-        return isinstance(strategy, Bayes) and strategy.integrated
+        return self.grammar.projection.integrated
 
     def without_latent(self) -> "Problem":
         """The same problem for features alone, to look at very many of them quickly."""

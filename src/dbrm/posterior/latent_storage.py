@@ -1,7 +1,7 @@
 """Latent effects and their posteriors as arrays and JSON, and back."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import Field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,11 @@ from dbrm.data.schema import (
     Real,
     Record,
     Text,
+    Whole,
 )
 from dbrm.errors import InvalidFileError, InvalidSettingError
 from dbrm.evidence import BoundEffect, Latent, LatentFit, ModelFit
-from dbrm.evidence import latent as builtin
+from dbrm.evidence.latent import HYPERPRIORS, LATENT_EFFECTS
 
 __all__ = [
     "EFFECT",
@@ -38,33 +39,21 @@ __all__ = [
 # The largest number whose square is finite.
 _LARGEST = 1e150
 _ARRAYS = ("mean", "band", "dense_mean", "dense_covariance", "cross", "psi", "shares")
-_PRIORS = {
-    kind.__name__: kind
-    for kind in (builtin.ExponentialDeviation, builtin.LogGamma, builtin.NormalPrior)
-}
-_KINDS = {
-    kind.__name__: kind
-    for kind in (
-        builtin.AR1,
-        builtin.IID,
-        builtin.OU,
-        builtin.RW1,
-        builtin.RW2,
-        builtin.RandomIntercept,
-    )
-}
-
-
 _PRIOR = AnyOf(
     tuple(
         Record({"prior": Text((name,)), **{part.name: Real() for part in fields(kind)}})
-        for name, kind in _PRIORS.items()
+        for name, kind in HYPERPRIORS.items()
     )
 )
 
 
-def _option(name: str) -> AbstractField:
-    return _PRIOR if name.endswith("_prior") else Nullable(Text())
+_BY_TYPE: dict[Any, AbstractField] = {bool: Flag(), int: Whole(low=-(2**63)), float: Real()}
+
+
+def _option(part: Field[Any]) -> AbstractField:
+    if part.name.endswith("_prior"):
+        return _PRIOR
+    return _BY_TYPE.get(part.type, Nullable(Text()))
 
 
 #: A latent effect with the names of its groups.
@@ -78,10 +67,10 @@ EFFECT = Record(
                 Record(
                     {
                         "kind": Text((name,)),
-                        **{part.name: _option(part.name) for part in fields(kind)},
+                        **{part.name: _option(part) for part in fields(kind)},
                     }
                 )
-                for name, kind in _KINDS.items()
+                for name, kind in LATENT_EFFECTS.items()
             )
         ),
     },
@@ -122,7 +111,7 @@ def spell_effects(effects: Sequence[BoundEffect]) -> list[dict[str, Any]]:
 
 
 def _spell(effect: Latent) -> dict[str, Any]:
-    own = type(effect).__name__ not in _KINDS
+    own = LATENT_EFFECTS.get(type(effect).__name__) is not type(effect)
     return {"own": True} if own else {"effect": effect.to_dict()}
 
 
@@ -161,12 +150,13 @@ def read_effects(
 
 def _read(content: dict[str, Any]) -> Latent:
     options = dict(content)
-    kind = _KINDS[options.pop("kind")]
+    kind = LATENT_EFFECTS[options.pop("kind")]
     for name, value in options.items():
         if isinstance(value, dict):
             parts = dict(value)
-            options[name] = _PRIORS[parts.pop("prior")](**parts)
-    return kind(**options)
+            options[name] = HYPERPRIORS[parts.pop("prior")](**parts)
+    effect: Latent = kind(**options)
+    return effect
 
 
 def pack_latent(name: str, fits: Sequence[ModelFit]) -> Arrays:

@@ -1,6 +1,11 @@
-"""Priors over model structure."""
+"""Priors over model structure.
 
-from dbrm.priors.base import ModelPrior
+To add one that users choose by name, add a module with a subclass of `ModelPrior` and a function
+of the `Counts` that is decorated with ``@MODEL_PRIORS.register(name)``.
+"""
+
+from dbrm._choices import import_modules
+from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
 from dbrm.priors.costs import WithCosts
 from dbrm.priors.names import resolve_model_prior
 from dbrm.priors.structure import (
@@ -12,8 +17,10 @@ from dbrm.priors.structure import (
 )
 
 __all__ = [
+    "MODEL_PRIORS",
     "BetaBinomial",
     "Complexity",
+    "Counts",
     "LogicRegression",
     "ModelPrior",
     "ScriptWeights",
@@ -21,3 +28,5 @@ __all__ = [
     "WithCosts",
     "resolve_model_prior",
 ]
+
+import_modules(__name__, __path__)

@@ -4,13 +4,17 @@ A model prior sees features and sizes; data only through counts given at constru
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
+from dbrm._choices import Choices
 from dbrm._typing import FloatArray, IntArray
 from dbrm.features import Feature
 
-__all__ = ["ModelPrior"]
+__all__ = ["MODEL_PRIORS", "Counts", "ModelPrior"]
 
 
 class ModelPrior(ABC):
@@ -34,3 +38,19 @@ class ModelPrior(ABC):
         :math:`v` the number of hyperparameters, or one (`Settings.latent_charge`).
         """
         return 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Numbers that a prior by name may depend on: observations, covariates, transforms."""
+
+    n: float
+    n_covariates: int
+    n_transforms: int = 0
+
+
+#: The priors that users can choose by name, as functions of the counts; each registers itself.
+MODEL_PRIORS: Choices[Callable[[Counts], ModelPrior]] = Choices(
+    "penalty", also=", a number, a ModelPrior"
+)

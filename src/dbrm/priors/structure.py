@@ -10,7 +10,7 @@ from scipy.special import betaln
 from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
 from dbrm.features import Covariate, Feature, Modification, Product, Projection
-from dbrm.priors.base import ModelPrior
+from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
 
 __all__ = ["BetaBinomial", "Complexity", "LogicRegression", "ScriptWeights", "Uniform"]
 
@@ -45,6 +45,28 @@ class Complexity(ModelPrior):
         return -self.penalty * complexity
 
 
+@MODEL_PRIORS.register("aic")
+def _aic(counts: Counts) -> ModelPrior:  # noqa: ARG001
+    r""":math:`a = e^{-2}`, the paper's choice in Sec. 4.1."""
+    return Complexity(2.0)
+
+
+@MODEL_PRIORS.register("bic")
+def _bic(counts: Counts) -> ModelPrior:
+    r""":math:`a = e^{-2\log n}`, the paper's choice in Sec. 4.2."""
+    return Complexity(2.0 * log(max(counts.n, 1.0)))
+
+
+@MODEL_PRIORS.register("multiplicity")
+def _multiplicity(counts: Counts) -> ModelPrior:
+    r""":math:`a = 1/(p + |\mathcal{G}|)` with :math:`p` covariates.
+
+    A unit of complexity is one more choice among that many, so that all features of one
+    complexity together are expected in a model about once or less, however many there are.
+    """
+    return Complexity(log(max(counts.n_covariates + counts.n_transforms, 1)))
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Uniform(ModelPrior):
@@ -54,6 +76,11 @@ class Uniform(ModelPrior):
 
     def feature_log_prior(self, feature: Feature) -> float:  # noqa: ARG002
         return 0.0
+
+
+@MODEL_PRIORS.register("uniform")
+def _uniform(counts: Counts) -> ModelPrior:  # noqa: ARG001
+    return Uniform()
 
 
 @final
@@ -93,6 +120,11 @@ class BetaBinomial(ModelPrior):
         return values - float(betaln(self.a, self.b))
 
 
+@MODEL_PRIORS.register("beta-binomial")
+def _beta_binomial(counts: Counts) -> ModelPrior:
+    return BetaBinomial(max(counts.n_covariates, 1))
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class LogicRegression(ModelPrior):
@@ -117,6 +149,11 @@ class LogicRegression(ModelPrior):
         if leaves > self.n_covariates or _has_projection(feature):
             return -inf
         return -log(comb(self.n_covariates, leaves)) - (2 * leaves - 2) * log(2)
+
+
+@MODEL_PRIORS.register("logic-regression")
+def _logic_regression(counts: Counts) -> ModelPrior:
+    return LogicRegression(max(counts.n_covariates, 1))
 
 
 @final
@@ -144,6 +181,11 @@ class ScriptWeights(ModelPrior):
     def latent_log_prior(self, complexity: int) -> float:  # noqa: ARG002
         """A latent effect costs its plus sign."""
         return -self.rate
+
+
+@MODEL_PRIORS.register("script-weights")
+def _script_weights(counts: Counts) -> ModelPrior:  # noqa: ARG001
+    return ScriptWeights()
 
 
 def _count_leaves(feature: Feature) -> int:

@@ -20,7 +20,6 @@ from dbrm.evidence import (
     Link,
 )
 from dbrm.evolution import AbstractStrategy, Filtration, Operators, resolve_strategy
-from dbrm.evolution.projection import Bayes
 from dbrm.features import Feature, Transform
 from dbrm.priors import Complexity, ModelPrior
 from dbrm.search import Mjmcmc
@@ -235,7 +234,7 @@ class Settings:
         self._check_integer("sweep", least=0)
         self._check_integer("max_projection", least=2)
         strategy = resolve_strategy(self.projection, as_published=self.preset is not None)
-        if isinstance(strategy, Bayes) and strategy.integrated and self.merge != "union":
+        if strategy.integrated and self.merge != "union":
             msg = (
                 "projection='bayes' averages over the draws of all chains and needs "
                 f"merge='union'; got merge={self.merge!r}."

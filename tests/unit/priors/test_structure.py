@@ -121,7 +121,7 @@ def test_a_prior_of_ones_own_is_used_as_it_is():
 @pytest.mark.parametrize(
     ("penalty", "error", "message"),
     [
-        ("bik", UnknownNameError, "Unknown penalty 'bik'. Known: aic, bic"),
+        ("bik", UnknownNameError, "no penalty 'bik'.*Known: aic, bic"),
         (True, InvalidSettingError, "penalty must be a number"),
         (None, InvalidSettingError, "penalty must be a number"),
         ([2.0], InvalidSettingError, "penalty must be a number"),

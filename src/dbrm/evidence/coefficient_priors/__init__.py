@@ -1,6 +1,12 @@
-"""Priors of the regression coefficients, one small file each."""
+"""Priors of the regression coefficients.
 
+To add one, add a module with a subclass of `CoefficientPrior`, decorated with
+``@COEFFICIENT_PRIORS.register(name)``: all modules of this package are imported.
+"""
+
+from dbrm._choices import import_modules
 from dbrm.evidence.coefficient_priors.base import (
+    COEFFICIENT_PRIORS,
     CoefficientPrior,
     GaussianShape,
     GaussianSummary,
@@ -33,6 +39,7 @@ __all__ = [
     "AIC",
     "BIC",
     "CCH",
+    "COEFFICIENT_PRIORS",
     "TCCH",
     "AdaptedZellnerSiow",
     "BenchmarkBeta",
@@ -61,3 +68,5 @@ __all__ = [
     "prior_names",
     "resolve_prior",
 ]
+
+import_modules(__name__, __path__)

@@ -11,10 +11,12 @@ from typing import final
 
 import numpy as np
 
+from dbrm._choices import Choices
 from dbrm._typing import FloatArray, IntArray
 from dbrm.evidence.score import GlmTable, ScoreTable
 
 __all__ = [
+    "COEFFICIENT_PRIORS",
     "CoefficientPrior",
     "GaussianShape",
     "GaussianSummary",
@@ -80,6 +82,10 @@ class CoefficientPrior(ABC):
         `InvalidSettingError` where the prior has no meaning outside the Gaussian family
         or is no function of likelihood and Wald statistic (`RadialPrior`).
         """
+
+
+#: The priors that users can choose by name; each registers itself.
+COEFFICIENT_PRIORS: Choices[type[CoefficientPrior]] = Choices("coefficient prior")
 
 
 def where_estimable(constant: FloatArray, sizes: IntArray, n: float) -> FloatArray:

@@ -14,6 +14,7 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.coefficient_priors.base import (
+    COEFFICIENT_PRIORS,
     CoefficientPrior,
     GaussianShape,
     GaussianSummary,
@@ -45,6 +46,7 @@ def _check_constant(owner: str, constant: str) -> None:
 
 
 @final
+@COEFFICIENT_PRIORS.register("jeffreys")
 @dataclass(frozen=True, slots=True)
 class Jeffreys(CoefficientPrior):
     r"""The paper's prior (Sec. 4.2), Jeffreys' rule for the coefficients.
@@ -117,6 +119,7 @@ class Jeffreys(CoefficientPrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("known-variance")
 @dataclass(frozen=True, slots=True)
 class KnownVariance(CoefficientPrior):
     r"""Known noise variance and Jeffreys' (flat) prior on the coefficients.
@@ -169,6 +172,7 @@ def _profile_table(
 
 
 @final
+@COEFFICIENT_PRIORS.register("bic")
 @dataclass(frozen=True, slots=True)
 class BIC(CoefficientPrior):
     r"""Schwarz's approximation, :math:`-\mathrm{BIC}/2 = \hat\ell - \tfrac{p_+ + 1}{2}\log n`.
@@ -190,6 +194,7 @@ class BIC(CoefficientPrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("aic")
 @dataclass(frozen=True, slots=True)
 class AIC(CoefficientPrior):
     r"""Akaike's criterion, :math:`-\mathrm{AIC}/2 = \hat\ell - (p_+ + 1)`."""

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import final
 
 from dbrm.errors import InvalidSettingError
+from dbrm.evidence.coefficient_priors.base import COEFFICIENT_PRIORS
 from dbrm.evidence.coefficient_priors.g_mixtures import require
 from dbrm.evidence.coefficient_priors.mixing import MixingDensity
 from dbrm.evidence.coefficient_priors.mixture import MixturePrior
@@ -22,6 +23,7 @@ def _require_finite(owner: str, name: str, value: float) -> None:
 
 
 @final
+@COEFFICIENT_PRIORS.register("cch")
 @dataclass(frozen=True, slots=True)
 class CCH(MixturePrior):
     r"""Confluent hypergeometric: :math:`\pi(u) \propto u^{a/2-1}(1-u)^{b/2-1}e^{-su/2}`.
@@ -49,6 +51,7 @@ class CCH(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("tcch")
 @dataclass(frozen=True, slots=True)
 class TCCH(MixturePrior):
     r"""Truncated compound confluent hypergeometric.
@@ -88,6 +91,7 @@ class TCCH(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("truncated-gamma", "tg")
 @dataclass(frozen=True, slots=True)
 class TruncatedGamma(MixturePrior):
     r"""Truncated gamma: :math:`\pi(u) \propto u^{a-1}e^{-su}` on (0, 1) (Wang and George 2007).
@@ -113,6 +117,7 @@ class TruncatedGamma(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("zs-adapted")
 @dataclass(frozen=True, slots=True)
 class AdaptedZellnerSiow(MixturePrior):
     r"""Zellner-Siow adapted to the tCCH family: :math:`\pi(u) \propto u^{-1/2}e^{-(n+3)u/2}`.

@@ -19,6 +19,7 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.coefficient_priors.base import (
+    COEFFICIENT_PRIORS,
     CoefficientPrior,
     GaussianShape,
     GaussianSummary,
@@ -40,6 +41,7 @@ GLM_CONSTANT = 0.5 * log(2 * pi)
 
 
 @final
+@COEFFICIENT_PRIORS.register("g-prior", "g")
 @dataclass(frozen=True, slots=True)
 class GPrior(CoefficientPrior):
     r"""Zellner's g-prior with a fixed :math:`g`.
@@ -107,6 +109,7 @@ class GPrior(CoefficientPrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("eb-local", "eb")
 @dataclass(frozen=True, slots=True)
 class EBLocal(CoefficientPrior):
     r"""A g-prior whose :math:`g` maximises the evidence of each model by itself.

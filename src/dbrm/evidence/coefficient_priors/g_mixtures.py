@@ -10,6 +10,7 @@ from math import inf
 from typing import final
 
 from dbrm.errors import InvalidSettingError
+from dbrm.evidence.coefficient_priors.base import COEFFICIENT_PRIORS
 from dbrm.evidence.coefficient_priors.mixing import MixingDensity
 from dbrm.evidence.coefficient_priors.mixture import MixturePrior
 
@@ -34,6 +35,7 @@ def require(owner: str, name: str, value: float, above: float) -> None:
 
 
 @final
+@COEFFICIENT_PRIORS.register("hyper-g")
 @dataclass(frozen=True, slots=True)
 class HyperG(MixturePrior):
     r"""Hyper-g: :math:`\pi(g) = \frac{a-2}{2}(1+g)^{-a/2}` (Liang et al. 2008).
@@ -58,6 +60,7 @@ class HyperG(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("hyper-g-n", "hyper-g/n")
 @dataclass(frozen=True, slots=True)
 class HyperGN(MixturePrior):
     r"""Hyper-g/n: :math:`\pi(g) = \frac{a-2}{2n}(1+g/n)^{-a/2}` (Liang et al. 2008).
@@ -79,6 +82,7 @@ class HyperGN(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("zellner-siow", "jzs", "zs")
 @dataclass(frozen=True, slots=True)
 class ZellnerSiow(MixturePrior):
     r"""Zellner and Siow's Cauchy prior: :math:`g \sim \mathrm{IG}(\frac12, \frac{rn}{2})`.
@@ -103,6 +107,7 @@ class ZellnerSiow(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("beta-prime", "ze")
 @dataclass(frozen=True, slots=True)
 class BetaPrime(MixturePrior):
     r"""Beta-prime: :math:`u \sim \mathrm{Beta}(\frac14, \frac{n-p-1.5}{2})`.
@@ -121,6 +126,7 @@ class BetaPrime(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("robust")
 @dataclass(frozen=True, slots=True)
 class Robust(MixturePrior):
     r"""Robust prior of Bayarri et al. (2012), their recommended constants.
@@ -136,6 +142,7 @@ class Robust(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("intrinsic")
 @dataclass(frozen=True, slots=True)
 class Intrinsic(MixturePrior):
     r"""Intrinsic: :math:`g = \frac{n}{(p+1)w}`, :math:`w \sim \mathrm{Beta}(\frac12, \frac12)`.
@@ -152,6 +159,7 @@ class Intrinsic(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("uniform")
 @dataclass(frozen=True, slots=True)
 class UniformG(MixturePrior):
     r"""Uniform shrinkage: :math:`g/(1+g) \sim U(0, 1)`, hyper-g with :math:`a = 4`."""
@@ -163,6 +171,7 @@ class UniformG(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("jeffreys-g")
 @dataclass(frozen=True, slots=True)
 class JeffreysG(MixturePrior):
     r"""Improper :math:`\pi(g) = (1+g)^{-1}`, hyper-g with :math:`a = 2` (Celeux et al. 2012).
@@ -178,6 +187,7 @@ class JeffreysG(MixturePrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("benchmark")
 @dataclass(frozen=True, slots=True)
 class BenchmarkBeta(MixturePrior):
     r"""Benchmark beta: :math:`u \sim \mathrm{Beta}(c, c\max(n, k^2))` (Ley and Steel 2012).

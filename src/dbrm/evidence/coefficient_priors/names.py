@@ -1,75 +1,18 @@
-"""Coefficient priors by name: what users write in ``prior=``.
-
-The table of names is the only thing here that knows all priors.
-"""
+"""Coefficient priors by name: what users write in ``prior=``."""
 
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
-from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.evidence.coefficient_priors.base import CoefficientPrior
-from dbrm.evidence.coefficient_priors.classical import AIC, BIC, Jeffreys, KnownVariance
-from dbrm.evidence.coefficient_priors.confluent import (
-    CCH,
-    TCCH,
-    AdaptedZellnerSiow,
-    TruncatedGamma,
-)
-from dbrm.evidence.coefficient_priors.fixed_g import EBLocal, GPrior
-from dbrm.evidence.coefficient_priors.g_mixtures import (
-    BenchmarkBeta,
-    BetaPrime,
-    HyperG,
-    HyperGN,
-    Intrinsic,
-    JeffreysG,
-    Robust,
-    UniformG,
-    ZellnerSiow,
-)
-from dbrm.evidence.coefficient_priors.radial import Normal, NormalLogGamma
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence.coefficient_priors.base import COEFFICIENT_PRIORS, CoefficientPrior
 
 __all__ = ["prior_names", "resolve_prior"]
-
-_PRIORS: dict[str, type[CoefficientPrior]] = {
-    "jeffreys": Jeffreys,
-    "known-variance": KnownVariance,
-    "bic": BIC,
-    "aic": AIC,
-    "g-prior": GPrior,
-    "eb-local": EBLocal,
-    "hyper-g": HyperG,
-    "hyper-g-n": HyperGN,
-    "zellner-siow": ZellnerSiow,
-    "beta-prime": BetaPrime,
-    "robust": Robust,
-    "intrinsic": Intrinsic,
-    "uniform": UniformG,
-    "jeffreys-g": JeffreysG,
-    "benchmark": BenchmarkBeta,
-    "cch": CCH,
-    "tcch": TCCH,
-    "truncated-gamma": TruncatedGamma,
-    "zs-adapted": AdaptedZellnerSiow,
-    "normal": Normal,
-    "normal-loggamma": NormalLogGamma,
-}
-_ALIASES = {
-    "jzs": "zellner-siow",
-    "zs": "zellner-siow",
-    "g": "g-prior",
-    "hyper-g/n": "hyper-g-n",
-    "eb": "eb-local",
-    "ze": "beta-prime",
-    "tg": "truncated-gamma",
-}
 
 
 def prior_names() -> tuple[str, ...]:
     """Every name that `resolve_prior` accepts, without aliases."""
-    return tuple(_PRIORS)
+    return tuple(COEFFICIENT_PRIORS)
 
 
 def resolve_prior(
@@ -109,22 +52,10 @@ def resolve_prior(
     if not isinstance(spec, str):
         msg = f"prior must be a name, a mapping or a CoefficientPrior; got {spec!r}."
         raise InvalidSettingError(msg)
-    return _build(_find(spec), options)
+    return _build(spec, COEFFICIENT_PRIORS.find(spec), options)
 
 
-def _find(name: str) -> str:
-    plain = name.strip().lower().replace("_", "-").replace(" ", "-")
-    plain = _ALIASES.get(plain, plain)
-    if plain in _PRIORS:
-        return plain
-    close = get_close_matches(plain, [*_PRIORS, *_ALIASES], n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
-    msg = f"There is no coefficient prior {name!r}.{hint} Known: {', '.join(_PRIORS)}."
-    raise UnknownNameError(msg)
-
-
-def _build(name: str, options: dict[str, Any]) -> CoefficientPrior:
-    prior = _PRIORS[name]
+def _build(name: str, prior: type[CoefficientPrior], options: dict[str, Any]) -> CoefficientPrior:
     known = [field.name for field in fields(prior)]  # type: ignore[arg-type]
     unknown = sorted(set(options) - set(known))
     if unknown:

@@ -13,7 +13,11 @@ from typing import NoReturn, final
 
 from dbrm._typing import IntArray
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
+from dbrm.evidence.coefficient_priors.base import (
+    COEFFICIENT_PRIORS,
+    CoefficientPrior,
+    GaussianShape,
+)
 
 __all__ = ["Normal", "NormalLogGamma", "Radial", "RadialPrior"]
 
@@ -60,6 +64,7 @@ class RadialPrior(CoefficientPrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("normal")
 @dataclass(frozen=True, slots=True)
 class Normal(RadialPrior):
     r"""Independent slopes :math:`\beta_j \sim N(0, v)`, flat intercept.
@@ -96,6 +101,7 @@ class Normal(RadialPrior):
 
 
 @final
+@COEFFICIENT_PRIORS.register("normal-loggamma")
 @dataclass(frozen=True, slots=True)
 class NormalLogGamma(RadialPrior):
     r"""Slopes :math:`N(0, 1/\tau)` with :math:`\tau \sim \mathrm{Gamma}(a, b)` (Example 7).

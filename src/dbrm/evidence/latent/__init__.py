@@ -1,16 +1,23 @@
 """Latent Gaussian effects that are selected together with features."""
 
-from dbrm.evidence.latent.ar1 import AR1
-from dbrm.evidence.latent.base import Bridge, Latent
-from dbrm.evidence.latent.hyperpriors import ExponentialDeviation, LogGamma, NormalPrior
-from dbrm.evidence.latent.iid import IID, RandomIntercept
-from dbrm.evidence.latent.ou import OU
-from dbrm.evidence.latent.rw1 import RW1
-from dbrm.evidence.latent.rw2 import RW2
+from dbrm.evidence.latent.base import LATENT_EFFECTS, Bridge, Latent
+from dbrm.evidence.latent.effects.ar1 import AR1
+from dbrm.evidence.latent.effects.iid import IID, RandomIntercept
+from dbrm.evidence.latent.effects.ou import OU
+from dbrm.evidence.latent.effects.rw1 import RW1
+from dbrm.evidence.latent.effects.rw2 import RW2
+from dbrm.evidence.latent.hyperpriors import (
+    HYPERPRIORS,
+    ExponentialDeviation,
+    LogGamma,
+    NormalPrior,
+)
 
 __all__ = [
     "AR1",
+    "HYPERPRIORS",
     "IID",
+    "LATENT_EFFECTS",
     "OU",
     "RW1",
     "RW2",

@@ -15,10 +15,11 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from dbrm._choices import Choices
 from dbrm._typing import FloatArray, IntArray, Matrix
 from dbrm.errors import InvalidSettingError
 
-__all__ = ["Bridge", "Latent", "bridge_by_precision"]
+__all__ = ["LATENT_EFFECTS", "Bridge", "Latent", "bridge_by_precision"]
 
 _AT_ONCE = 400
 
@@ -115,6 +116,10 @@ class Latent(ABC):
                 }
             content[item.name] = value
         return content
+
+
+#: The effects of this package, by the name of their class: files and commands name them so.
+LATENT_EFFECTS: Choices[type[Any]] = Choices("latent effect")
 
 
 def bridge_by_precision(

@@ -1,19 +1,24 @@
 r"""Priors of hyperparameters, on the scale on which they are estimated.
 
 With the paper's defaults (Appendix C.2, as in R-INLA): :math:`\psi = \log\tau` has the
-logGamma(1, 5e-5) law, other transformed parameters are normal.
+logGamma(1, 5e-5) distribution, other transformed parameters are normal.
 """
 
 from dataclasses import dataclass
 from math import exp, inf, lgamma, log, pi
-from typing import final
+from typing import Any, final
 
+from dbrm._choices import Choices
 from dbrm.errors import InvalidSettingError
 
-__all__ = ["ExponentialDeviation", "LogGamma", "NormalPrior", "PrecisionPrior"]
+__all__ = ["HYPERPRIORS", "ExponentialDeviation", "LogGamma", "NormalPrior", "PrecisionPrior"]
+
+#: The priors, by the name of their class, under which files keep them.
+HYPERPRIORS: Choices[type[Any]] = Choices("hyperprior")
 
 
 @final
+@HYPERPRIORS.register("LogGamma")
 @dataclass(frozen=True, slots=True)
 class LogGamma:
     r""":math:`\psi = \log\tau` with :math:`\tau \sim \mathrm{Gamma}(a, b)`.
@@ -46,6 +51,7 @@ class LogGamma:
 
 
 @final
+@HYPERPRIORS.register("ExponentialDeviation")
 @dataclass(frozen=True, slots=True)
 class ExponentialDeviation:
     r""":math:`\psi = \log\tau` with an exponential standard deviation :math:`\tau^{-1/2}`.
@@ -79,9 +85,10 @@ PrecisionPrior = LogGamma | ExponentialDeviation
 
 
 @final
+@HYPERPRIORS.register("NormalPrior")
 @dataclass(frozen=True, slots=True)
 class NormalPrior:
-    """A normal law given by its mean and its precision.
+    """A normal distribution given by its mean and its precision.
 
     Parameters
     ----------

@@ -1,14 +1,23 @@
-"""Projection strategies: how the weights of a projection are chosen (paper, Appendix A)."""
+"""Projection strategies: how the weights of a projection are chosen (paper, Appendix A).
 
+To add one, add a module with a subclass of `AbstractStrategy`, decorated with
+``@STRATEGIES.register(name)``: all modules of this package are imported.
+"""
+
+from dbrm._choices import import_modules
 from dbrm.evolution.projection.all_layers import AllLayers
-from dbrm.evolution.projection.base import AbstractStrategy, Projector
+from dbrm.evolution.projection.base import (
+    STRATEGIES,
+    AbstractStrategy,
+    Projector,
+    resolve_strategy,
+)
 from dbrm.evolution.projection.bayes import Bayes
-from dbrm.evolution.projection.names import STRATEGY_NAMES, resolve_strategy
 from dbrm.evolution.projection.optimize_then_transform import OptimizeThenTransform
 from dbrm.evolution.projection.transform_then_optimize import TransformThenOptimize
 
 __all__ = [
-    "STRATEGY_NAMES",
+    "STRATEGIES",
     "AbstractStrategy",
     "AllLayers",
     "Bayes",
@@ -17,3 +26,5 @@ __all__ = [
     "TransformThenOptimize",
     "resolve_strategy",
 ]
+
+import_modules(__name__, __path__)

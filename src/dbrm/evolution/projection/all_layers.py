@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
-from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext, topology
-from dbrm.evolution.projection.fitting import Ascent, fit_weights
+from dbrm.evolution.projection.base import STRATEGIES, AbstractStrategy, ProjectionContext, topology
 from dbrm.evolution.projection.optimize_then_transform import OptimizeThenTransform
 from dbrm.evolution.projection.program import free_projections
 from dbrm.evolution.projection.transform_then_optimize import TransformThenOptimize, check_ascent
+from dbrm.evolution.projection.weight_fitting import Ascent, fit_weights
 from dbrm.features import (
     Covariate,
     Feature,
@@ -25,6 +25,7 @@ __all__ = ["AllLayers"]
 
 
 @final
+@STRATEGIES.register("all-layers")
 @dataclass(frozen=True, slots=True)
 class AllLayers(AbstractStrategy):
     """As `TransformThenOptimize`, with the weights of projections inside the children free, too.
@@ -36,12 +37,17 @@ class AllLayers(AbstractStrategy):
     weights are shared.
     """
 
+    number = 3
     outer_affine: bool = True
     restarts: int = 5
     max_iterations: int = 50
 
     def __post_init__(self) -> None:
         check_ascent(self.restarts, self.max_iterations)
+
+    @classmethod
+    def choose(cls, *, as_published: bool) -> Self:
+        return cls(outer_affine=not as_published)
 
     def build(
         self,

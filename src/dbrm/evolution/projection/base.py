@@ -7,23 +7,48 @@ children and which :math:`g` is decided elsewhere.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import final
+from typing import ClassVar, Self, final
 
 import numpy as np
 
+from dbrm._choices import Choices
 from dbrm._typing import Column, FloatArray
 from dbrm.data import Table
+from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine, AbstractPredictorLikelihood
 from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, project
 
-__all__ = ["AbstractStrategy", "ProjectionContext", "Projector", "topology"]
+__all__ = [
+    "STRATEGIES",
+    "AbstractStrategy",
+    "ProjectionContext",
+    "Projector",
+    "resolve_strategy",
+    "topology",
+]
 
 # Fitted projections kept at a time.
 _MOST_KNOWN = 20_000
 
 
 class AbstractStrategy(ABC):
-    """A way to choose the weights of a projection."""
+    """A way to choose the weights of a projection.
+
+    Attributes
+    ----------
+    number
+        By which users may choose it, too; strategies 1 to 4 are the paper's.
+    integrated
+        Whether draws of a projection's weights are counted and share its prior.
+    """
+
+    number: ClassVar[int]
+    integrated: bool = False
+
+    @classmethod
+    @abstractmethod
+    def choose(cls, *, as_published: bool) -> Self:
+        """The strategy with its default settings, or with those of the paper."""
 
     @abstractmethod
     def build(
@@ -38,6 +63,32 @@ class AbstractStrategy(ABC):
         Whether its column is fit for use is decided where features enter a population,
         and counted there.
         """
+
+
+#: The strategies that users can choose by name or number; each registers itself.
+STRATEGIES: Choices[type[AbstractStrategy]] = Choices("projection")
+
+
+def resolve_strategy(
+    projection: str | int | AbstractStrategy, *, as_published: bool = False
+) -> AbstractStrategy:
+    """The strategy of this name or number, or the strategy itself.
+
+    Parameters
+    ----------
+    as_published
+        Let 2, 3 and 4 be the paper's own versions: without a fitted outer intercept and slope,
+        and every draw of the weights a model with the full prior.
+    """
+    if isinstance(projection, AbstractStrategy):
+        return projection
+    for name, strategy in STRATEGIES.items():
+        if projection == name or (type(projection) is not bool and projection == strategy.number):
+            return strategy.choose(as_published=as_published)
+    numbers = sorted((strategy.number, name) for name, strategy in STRATEGIES.items())
+    listed = ", ".join(f"{name!r} ({number})" for number, name in numbers)
+    msg = f"projection must be one of {listed} or a strategy; got projection={projection!r}."
+    raise InvalidSettingError(msg)
 
 
 @final

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
-from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext
+from dbrm.evolution.projection.base import STRATEGIES, AbstractStrategy, ProjectionContext
 from dbrm.features import Feature, Transform, project
 
 __all__ = ["Bayes"]
 
 
 @final
+@STRATEGIES.register("bayes")
 @dataclass(frozen=True, slots=True)
 class Bayes(AbstractStrategy):
     r"""Weights :math:`\alpha \sim N(0, 1)` from the chain's own generator, nothing fitted.
@@ -29,7 +30,12 @@ class Bayes(AbstractStrategy):
         the search.
     """
 
+    number = 4
     integrated: bool = True
+
+    @classmethod
+    def choose(cls, *, as_published: bool) -> Self:
+        return cls(integrated=not as_published)
 
     def build(
         self,

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext
+from dbrm.evolution.projection.base import STRATEGIES, AbstractStrategy, ProjectionContext
 from dbrm.features import Feature, Transform, moments, project
 
 __all__ = ["OptimizeThenTransform"]
 
 
 @final
+@STRATEGIES.register("optimize-then-transform")
 @dataclass(frozen=True, slots=True)
 class OptimizeThenTransform(AbstractStrategy):
     r"""Maximum likelihood of :math:`h(\mu) = \alpha_0 + \sum_r \alpha_r F_r`, without :math:`g`.
@@ -22,6 +23,12 @@ class OptimizeThenTransform(AbstractStrategy):
     classes get Firth's estimates, which are finite. The sum is in the units of the linear
     predictor; for a transform of the standardised argument it has mean zero and unit variance.
     """
+
+    number = 1
+
+    @classmethod
+    def choose(cls, *, as_published: bool) -> Self:  # noqa: ARG003
+        return cls()
 
     def build(
         self,

@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution.projection.base import AbstractStrategy, ProjectionContext, topology
-from dbrm.evolution.projection.fitting import Ascent, fit_weights
+from dbrm.evolution.projection.base import STRATEGIES, AbstractStrategy, ProjectionContext, topology
 from dbrm.evolution.projection.optimize_then_transform import OptimizeThenTransform
+from dbrm.evolution.projection.weight_fitting import Ascent, fit_weights
 from dbrm.features import Feature, Projection, Transform
 
 __all__ = ["TransformThenOptimize", "check_ascent"]
 
 
 @final
+@STRATEGIES.register("transform-then-optimize")
 @dataclass(frozen=True, slots=True)
 class TransformThenOptimize(AbstractStrategy):
     r"""Maximum likelihood of the weights with the transform in place, children fixed.
@@ -36,12 +37,17 @@ class TransformThenOptimize(AbstractStrategy):
         training quantile are fitted without derivatives.
     """
 
+    number = 2
     outer_affine: bool = True
     restarts: int = 5
     max_iterations: int = 50
 
     def __post_init__(self) -> None:
         check_ascent(self.restarts, self.max_iterations)
+
+    @classmethod
+    def choose(cls, *, as_published: bool) -> Self:
+        return cls(outer_affine=not as_published)
 
     def build(
         self,

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from dbrm.evolution.projection.heads import AffineObjective, PlainObjective
+from dbrm.evolution.projection.objectives import AffineObjective, PlainObjective
 from dbrm.evolution.projection.program import (
     Program,
     free_projections,
     read_weights,
     replace_weights,
 )
-from dbrm.evolution.projection.scaling import Scaling
+from dbrm.evolution.projection.weight_fitting import Scaling
 from dbrm.features import TRANSFORMS, evaluate, get_transform, parse_feature, project
 
 # Agreement asked for, relative to the length of the gradient.

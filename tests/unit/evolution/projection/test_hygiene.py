@@ -7,7 +7,7 @@ from dbrm.data import Table
 from dbrm.evidence import Jeffreys, Observations, build_engine
 from dbrm.evolution.population import Rejections, _Builder
 from dbrm.evolution.projection import AllLayers, TransformThenOptimize
-from dbrm.evolution.projection.heads import AffineObjective
+from dbrm.evolution.projection.objectives import AffineObjective
 from dbrm.evolution.projection.program import Program, free_projections
 from dbrm.evolution.registry import Registry
 from dbrm.features import (

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evidence.latent.base import Bridge, Latent, check_column
+from dbrm.evidence.latent.base import LATENT_EFFECTS, Bridge, Latent, check_column
 from dbrm.evidence.latent.bridges import krige
 from dbrm.evidence.latent.hyperpriors import LogGamma, NormalPrior, PrecisionPrior
 
@@ -16,6 +16,7 @@ __all__ = ["OU"]
 
 
 @final
+@LATENT_EFFECTS.register("OU")
 @dataclass(frozen=True, slots=True)
 class OU(Latent):
     r"""Ornstein-Uhlenbeck process, the continuous version of `AR1`, for irregular positions.

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evidence.latent.base import Bridge, Latent, check_column
+from dbrm.evidence.latent.base import LATENT_EFFECTS, Bridge, Latent, check_column
 from dbrm.evidence.latent.bridges import krige
 from dbrm.evidence.latent.hyperpriors import LogGamma, NormalPrior, PrecisionPrior
 
@@ -16,6 +16,7 @@ __all__ = ["AR1"]
 
 
 @final
+@LATENT_EFFECTS.register("AR1")
 @dataclass(frozen=True, slots=True)
 class AR1(Latent):
     r"""Stationary process :math:`\delta_i = \rho\delta_{i-1} + \epsilon_i` over ordered positions.

@@ -1,8 +1,8 @@
-r"""What a feature's column is worth: a log likelihood and its derivative by row.
+r"""Objectives of projection weights: the log likelihood of a column, with its derivative by row.
 
 `PlainObjective` is the paper's: the linear predictor *is* the feature, :math:`\eta = F`.
 `AffineObjective` is what a model does with a feature, :math:`\eta = b_0 + b_1 F` with the best
-:math:`b_0, b_1` (variable projection). Heads see columns, never weights or expressions.
+:math:`b_0, b_1` (variable projection). Objectives see columns, never weights or expressions.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from dbrm.evidence import AbstractPredictorLikelihood
 __all__ = ["AbstractObjective", "AffineObjective", "PlainObjective"]
 
 _MOST_STEPS = 50
-# A Newton step that promises less than this (nats, relative to the value) is the last.
+# A Newton step with an expected gain below this (nats, relative to the value) is the last.
 _REMAINDER = 1e-17
 # A column that varies less than this, relative to its size, is constant for every engine.
 _FLAT = 1e-7
@@ -74,7 +74,7 @@ class AffineObjective(AbstractObjective):
     intercept
         Best :math:`b_0` without the feature.
     penalised
-        Whether to add the penalties, as is right while climbing.
+        Whether to add the penalties, as is right during maximisation.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class AffineObjective(AbstractObjective):
             g0 = float(np.sum(score))
             g1 = float(np.sum(score * standard)) - self._ridge * b[1]
             step = self._newton_step(g0, g1, standard, information)
-            promised = step[0] * g0 + step[1] * g1
+            expected_gain = step[0] * g0 + step[1] * g1
             fraction = 1.0
             while fraction > 1e-9:
                 moved = b[0] + fraction * step[0], b[1] + fraction * step[1]
@@ -143,7 +143,7 @@ class AffineObjective(AbstractObjective):
             else:
                 break
             b, (value, score, information) = moved, new
-            if not promised > _REMAINDER * (1.0 + abs(value)):
+            if not expected_gain > _REMAINDER * (1.0 + abs(value)):
                 break
         return value, b, score
 

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evidence.latent.base import Bridge, Latent, check_column
+from dbrm.evidence.latent.base import LATENT_EFFECTS, Bridge, Latent, check_column
 from dbrm.evidence.latent.hyperpriors import LogGamma, PrecisionPrior
 
 __all__ = ["IID", "RandomIntercept"]
@@ -41,6 +41,7 @@ class _Independent(Latent):
 
 
 @final
+@LATENT_EFFECTS.register("IID")
 @dataclass(frozen=True)
 class IID(_Independent):
     r"""The paper's independent Gaussian process: :math:`\delta_j \sim N(0, 1/\tau)`.
@@ -63,6 +64,7 @@ class IID(_Independent):
 
 
 @final
+@LATENT_EFFECTS.register("RandomIntercept")
 @dataclass(frozen=True)
 class RandomIntercept(_Independent):
     r"""An intercept for each group, :math:`\delta_j \sim N(0, 1/\tau)`; groups may be names.

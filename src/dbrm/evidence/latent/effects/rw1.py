@@ -8,7 +8,7 @@ import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.latent.base import Bridge, Latent, check_column
+from dbrm.evidence.latent.base import LATENT_EFFECTS, Bridge, Latent, check_column
 from dbrm.evidence.latent.bridges import interpolate
 from dbrm.evidence.latent.hyperpriors import LogGamma, PrecisionPrior
 
@@ -16,6 +16,7 @@ __all__ = ["RW1"]
 
 
 @final
+@LATENT_EFFECTS.register("RW1")
 @dataclass(frozen=True, slots=True)
 class RW1(Latent):
     r"""Random walk with :math:`\delta_i - \delta_{i-1} \sim N(0, d_i/\tau)`, summing to zero.

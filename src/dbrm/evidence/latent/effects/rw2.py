@@ -9,14 +9,21 @@ import numpy as np
 import scipy.linalg
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.evidence.latent.base import Bridge, Latent, bridge_by_precision, check_column
+from dbrm.evidence.latent.base import (
+    LATENT_EFFECTS,
+    Bridge,
+    Latent,
+    bridge_by_precision,
+    check_column,
+)
+from dbrm.evidence.latent.effects.rw1 import check_normalisation
 from dbrm.evidence.latent.hyperpriors import LogGamma, PrecisionPrior
-from dbrm.evidence.latent.rw1 import check_normalisation
 
 __all__ = ["RW2"]
 
 
 @final
+@LATENT_EFFECTS.register("RW2")
 @dataclass(frozen=True, slots=True)
 class RW2(Latent):
     r"""Smooth curve: independent changes of slope, :math:`N(0, \bar d_i/\tau)`.
