@@ -27,7 +27,7 @@ def score_inclusion(
 ) -> dict[str, float]:
     """Power, false discoveries and calibration of features and of covariates."""
     inclusion = posterior.features["inclusion"].to_numpy()
-    positions = [posterior._spellings.find(text) for text in truth]
+    positions = [posterior._spellings.find(posterior.parse_feature(text)) for text in truth]
     names = [str(feature) for feature in posterior._merged.features]
     true_names = {names[j] for j in positions if j is not None}
     is_true = posterior.features["feature"].isin(true_names).to_numpy()

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbrm._typing import Column
+from dbrm.data import Table
 from dbrm.posterior.mixture import StudentMixture
+from dbrm.posterior.new_data import check_level
 from dbrm.posterior.prediction import AveragedModels
 
 if TYPE_CHECKING:
@@ -24,11 +26,18 @@ __all__ = ["averaged_coefficients"]
 
 
 def averaged_coefficients(
-    averaged: AveragedModels, level: float, *, conditional: bool
+    averaged: AveragedModels, level: float, conditional: bool, training: Table | None
 ) -> "pd.DataFrame":
-    """One row per term, the most probable first; see `Posterior.coefficients`."""
+    """One row per term, the most probable first; see `Posterior.coefficients`.
+
+    Parameters
+    ----------
+    training
+        Rows whose standard deviations are the units of the terms; ``None`` for no such units.
+    """
     import pandas as pd
 
+    check_level(level)
     mixture, inclusion = _mixture(averaged)
     share = np.ones_like(inclusion) if conditional else inclusion
     mean = share * mixture.mean()
@@ -45,6 +54,9 @@ def averaged_coefficients(
             "upper": high,
         }
     )
+    if training is not None:
+        spread = averaged.evaluate(training).std(axis=0)
+        table[["estimate", "sd", "lower", "upper"]] *= np.concatenate([[1.0], spread])[:, None]
     fixed = 1 + len(averaged.always)
     order = np.argsort(-inclusion[fixed:], kind="stable") + fixed
     return table.iloc[[*range(fixed), *order]].reset_index(drop=True)
@@ -56,8 +68,8 @@ def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:
     shape = (len(averaged.models), fixed + len(averaged.features))
     weights, locations, scales = np.zeros(shape), np.zeros(shape), np.ones(shape)
     total = float(averaged.probability.sum())
-    for row, (chosen, fit) in enumerate(zip(averaged.models, averaged.fits, strict=True)):
-        places = np.concatenate([np.arange(fixed), fixed + chosen])
+    for row, (members, fit) in enumerate(zip(averaged.models, averaged.fits, strict=True)):
+        places = np.concatenate([np.arange(fixed), fixed + members])
         spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0) * fit.dispersion)
         weights[row, places] = averaged.probability[row] / total
         locations[row, places] = averaged.centre(row)

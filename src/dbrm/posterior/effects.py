@@ -15,6 +15,7 @@ from dbrm.data import Recipe, Table
 from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.draws import CoefficientDraws, draw_models
+from dbrm.posterior.new_data import check_level
 from dbrm.posterior.prediction import AveragedModels
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Effects:
         """
         import pandas as pd
 
-        _check_level(level)
+        check_level(level)
         table = self._rows(X)
         values, changes = self._settings(covariate, grid, table)
         drawn = self._draw(draws, random_state)
@@ -112,7 +113,7 @@ class Effects:
         """
         import pandas as pd
 
-        _check_level(level)
+        check_level(level)
         table = self._rows(X)
         drawn = self._draw(draws, random_state)
         rows = []
@@ -306,9 +307,3 @@ def _average_rows(values: Matrix, n_changes: int) -> Matrix:
 def _band(values: Matrix, level: float) -> tuple[Column, Column]:
     lower, upper = np.nanquantile(values, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return lower, upper
-
-
-def _check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        msg = f"level must be strictly between 0 and 1; got level={level!r}."
-        raise InvalidSettingError(msg)

@@ -8,6 +8,7 @@ from scipy.special import ndtri
 from dbrm._typing import FloatArray
 from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.evidence import BoundEffect
+from dbrm.posterior.new_data import check_level
 from dbrm.posterior.prediction import AveragedModels
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ class LatentEffects:
         """An effect at its nodes, averaged over the models that contain it."""
         import pandas as pd
 
-        if not 0.0 < level < 1.0:
-            msg = f"level must be strictly between 0 and 1; got level={level!r}."
-            raise InvalidSettingError(msg)
+        check_level(level)
         number = self.find(name)
         bound = self._bounds[number]
         mass, mean, second = 0.0, np.zeros(bound.size), np.zeros(bound.size)

@@ -1,15 +1,20 @@
-"""The result of a run: a posterior over models, and what follows from it."""
+"""The result of a run: a posterior over models, and what follows from it.
 
-from collections.abc import Iterator
-from dataclasses import replace
+`Posterior` holds the merged models and where their fits come from. What takes more than a few
+lines is elsewhere in this package: predictions in `new_data`, averaged coefficients in
+`coefficients`, curves of covariates in `effects`, checks against data in `checks`, latent effects
+in `latent`, other spellings of a feature in `spelling`, files in `storage`.
+"""
+
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, TableLike
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, TableLike
 from dbrm.data import Recipe, check_response, check_vector, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.evidence import Family, Gaussian, Link, ModelFit, find_link
 from dbrm.evolution import Problem
 from dbrm.features import Feature
 from dbrm.formula import FormulaRecipe
@@ -17,17 +22,15 @@ from dbrm.posterior.checks import Checks
 from dbrm.posterior.coefficients import averaged_coefficients
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.effects import Effects
-from dbrm.posterior.extrapolation import Guard, RangeCheck
-from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
-from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.model import FittedModel
+from dbrm.posterior.new_data import PredictionMethods
 from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
-from dbrm.posterior.rows import Rows, split_rows
+from dbrm.posterior.rows import Rows
 from dbrm.posterior.source import LiveSource, Source
-from dbrm.posterior.spelling import Spellings
+from dbrm.posterior.spelling import Spellings, read_feature
 from dbrm.search import effects_of
 
 if TYPE_CHECKING:
@@ -39,15 +42,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior"]
 
-Extrapolate = Literal["hold", "follow"]
+Positions = np.typing.NDArray[np.integer[Any]]
 
 
 @final
-class Posterior:
+class Posterior(PredictionMethods):
     """Posterior over models whose features the program built itself.
 
-    Built by `dbrm.fit` and the estimators. Attributes `features` and `models` are
-    tables, most probable first.
+    `dbrm.fit` and the estimators return it.
+
+    Attributes
+    ----------
+    record
+        How the run was made: algorithm, settings, seed, time, counts.
+    recipe
+        How columns of the user's table become covariates; replayed on new rows.
+    diagnostics
+        How far the chains agree.
     """
 
     def __init__(
@@ -70,10 +81,35 @@ class Posterior:
         assert isinstance(self._source, LiveSource)
         return self._source.problem
 
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.record.n_rows or self._source.n_rows
+
+    @property
+    def family(self) -> Family:
+        """Distribution of the response."""
+        return Gaussian() if self._source.glm is None else self._source.glm.family
+
+    @property
+    def link(self) -> Link:
+        """Function that maps the mean of the response to the linear predictor."""
+        return find_link("identity") if self._source.glm is None else self._source.glm.link
+
+    @property
+    def always(self) -> tuple[Feature, ...]:
+        """Features that every model contains."""
+        return self._source.always
+
     @cached_property
     def _inclusion(self) -> FloatArray:
         totals = self._merged.models.add_up(self._merged.probability, len(self._merged.features))
         return np.minimum(totals, 1.0)
+
+    @property
+    def _order(self) -> Positions:
+        """Positions of the features, highest inclusion first."""
+        return np.argsort(-self._inclusion, kind="stable")
 
     @cached_property
     def features(self) -> "pd.DataFrame":
@@ -84,17 +120,16 @@ class Posterior:
         """
         import pandas as pd
 
-        order = np.argsort(-self._inclusion, kind="stable")
-        chosen = [self._merged.features[j] for j in order]
+        ordered = [self._merged.features[j] for j in self._order]
         columns = {
-            "feature": [str(feature) for feature in chosen],
-            "inclusion": self._inclusion[order],
-            "complexity": [feature.complexity for feature in chosen],
-            "depth": [feature.depth for feature in chosen],
-            "width": [feature.width for feature in chosen],
+            "feature": [str(feature) for feature in ordered],
+            "inclusion": self._inclusion[self._order],
+            "complexity": [feature.complexity for feature in ordered],
+            "depth": [feature.depth for feature in ordered],
+            "width": [feature.width for feature in ordered],
         }
         if self._merged.frequency is not None:
-            columns["frequency"] = self._merged.frequency[order]
+            columns["frequency"] = self._merged.frequency[self._order]
         return pd.DataFrame(columns)
 
     @cached_property
@@ -117,6 +152,25 @@ class Posterior:
             columns["latent"] = [self._effect_names(mask) for mask in self._effect_masks]
         return pd.DataFrame(columns)
 
+    @cached_property
+    def chain_inclusion(self) -> "pd.DataFrame":
+        """Inclusion probabilities by each chain alone.
+
+        One row per feature, in the order of `features`, and one column per chain.
+        """
+        import pandas as pd
+
+        by_chain = self.diagnostics.chain_inclusion.T[self._order]
+        names = [str(self._merged.features[j]) for j in self._order]
+        return pd.DataFrame(by_chain, index=pd.Index(names, name="feature"))
+
+    @property
+    def disagreements(self) -> list[str]:
+        """Features and latent effects whose inclusion differs between chains by more than 0.2."""
+        effects, diagnostics = self._source.effects, self.diagnostics
+        names = [str(self._merged.features[j]) for j in diagnostics.disagreements]
+        return names + [effects[k].effect.name for k in diagnostics.latent_disagreements]
+
     @property
     def _effect_masks(self) -> Masks:
         """Which latent effects each model contains."""
@@ -134,8 +188,8 @@ class Posterior:
     def latent(self) -> "pd.DataFrame":
         """Latent effects with inclusion probability, highest first.
 
-        ``hyperparameters`` are natural ones (precision, correlation, rate) at the posterior mean
-        of the logarithms and logits they are estimated on, given that the effect is in the model.
+        ``hyperparameters`` (precision, correlation, rate) are taken at the posterior mean of
+        the logarithms and logits they are estimated on, given that the effect is in the model.
         """
         if not self._source.effects:
             import pandas as pd
@@ -169,47 +223,48 @@ class Posterior:
     def inclusion(self, feature: str | Feature) -> float:
         """Posterior probability that a feature is in the model, under any equivalent spelling.
 
-        A feature that no retained model contains has probability zero, a covariate that
-        every model contains (`always`) probability one. Latent effects go by their names, as in
-        `latent`. Where the weights of projections are drawn, ``"tanh(1 + a + b)"`` with any
-        weights in parentheses stands for all draws: the probability that one or more of them
-        are in the model.
+        Zero for a feature that no kept model contains, one for a covariate that every model
+        contains (`always`). Latent effects go by their names, as in `latent`. Where the weights
+        of projections are drawn at random, ``"tanh(1 + a + b)"`` with any weights stands for
+        all draws: the probability that one or more of them are in the model.
         """
         names = [bound.effect.name for bound in self._source.effects]
         if feature in names:
             share = self._merged.probability @ self._effect_masks[:, names.index(str(feature))]
             return min(float(share), 1.0)
+        feature = self.parse_feature(feature)
         position = self._spellings.find(feature)
         if position is not None:
             return float(self._inclusion[position])
         draws = self._spellings.draws_of(feature)
         if draws:
             return self._probability_of_any(draws)
-        return float(self._spellings.parse(feature) in self._source.always)
+        return float(feature in self.always)
 
     def _probability_of_any(self, positions: list[int]) -> float:
         """Probability of the models with at least one of these features."""
-        models = self._merged.models
-        chosen = np.zeros(len(self._merged.features))
-        chosen[positions] = 1.0
-        return min(float(self._merged.probability[models.sum_terms(chosen) > 0.0].sum()), 1.0)
+        wanted = np.zeros(len(self._merged.features))
+        wanted[positions] = 1.0
+        hit = self._merged.models.sum_terms(wanted) > 0.0
+        return min(float(self._merged.probability[hit].sum()), 1.0)
+
+    def parse_feature(self, feature: str | Feature) -> Feature:
+        """A feature from its text, with the transforms and the knots of this run.
+
+        As in ``posterior.parse_feature(posterior.features["feature"][0]).to_latex()``.
+        """
+        return read_feature(feature, self._source)
 
     def aliases(self, feature: str | Feature) -> list[str]:
-        """Other spellings met for the same column."""
-        position = self._spellings.find(feature)
+        """Other spellings of the same feature that the chains visited."""
+        position = self._spellings.find(self.parse_feature(feature))
         spellings = [] if position is None else self._merged.aliases.get(position, [])
         return sorted(str(spelling) for spelling in spellings)
 
     def features_above(self, threshold: float) -> tuple[Feature, ...]:
         """Features with inclusion above a threshold, those of every model (`always`) first."""
-        order = np.argsort(-self._inclusion, kind="stable")
-        chosen = [self._merged.features[j] for j in order if self._inclusion[j] > threshold]
-        return (*self._source.always, *chosen)
-
-    @property
-    def always(self) -> tuple[Feature, ...]:
-        """Features that every model contains."""
-        return self._source.always
+        above = [j for j in self._order if self._inclusion[j] > threshold]
+        return (*self.always, *(self._merged.features[j] for j in above))
 
     @cached_property
     def _spellings(self) -> Spellings:
@@ -218,59 +273,66 @@ class Posterior:
     @property
     def best_model(self) -> FittedModel:
         """The most probable model."""
-        chosen, effects = self._best
-        return self._fitted(chosen, float(self._merged.probability[0]), effects)
+        members, effects = self._best
+        return self._fit(members, effects, float(self._merged.probability[0]))
 
     @cached_property
     def median_probability_model(self) -> FittedModel:
         """The model of all features with inclusion above one half (Barbieri and Berger 2004)."""
-        chosen, effects = self._median
+        members, effects = self._median
         models = self._merged.models
-        for row in np.flatnonzero(models.sizes == chosen.size):
-            same = np.array_equal(models.features_of(int(row)), chosen)
+        for row in np.flatnonzero(models.sizes == members.size):
+            same = np.array_equal(models.features_of(int(row)), members)
             if same and np.array_equal(self._effect_masks[row], effects):
-                return self._fitted(chosen, float(self._merged.probability[row]), effects)
-        return self._fitted(chosen, 0.0, effects)
+                return self._fit(members, effects, float(self._merged.probability[row]))
+        return self._fit(members, effects, 0.0)
+
+    def model(self, rank: int) -> FittedModel:
+        """The model of this rank in `models`, counted from 0, with its coefficients.
+
+        There are fits of the first `n_averaged` models.
+        """
+        if not 0 <= rank < self.n_averaged:
+            msg = (
+                f"rank must be between 0 and {self.n_averaged - 1}, a row of models that "
+                f"predictions average over; got rank={rank!r}."
+            )
+            raise InvalidSettingError(msg)
+        features = [self._merged.features[j] for j in self._merged.models.features_of(rank)]
+        probability = float(self._merged.probability[rank])
+        return self._describe(
+            features, self._effect_masks[rank], self._averaged.fits[rank], probability
+        )
 
     @property
-    def _best(self) -> "tuple[np.typing.NDArray[np.integer[Any]], Mask]":
+    def _best(self) -> tuple[Positions, Mask]:
         """Positions of the features of the most probable model, and its latent effects."""
         return self._merged.models.features_of(0), self._effect_masks[0]
 
     @property
-    def _median(self) -> "tuple[np.typing.NDArray[np.integer[Any]], Mask]":
+    def _median(self) -> tuple[Positions, Mask]:
         """Positions of the features with inclusion above one half; latent effects likewise."""
         effects: Mask = np.asarray(self._merged.probability @ self._effect_masks > 0.5)
         return np.flatnonzero(self._inclusion > 0.5), effects
 
-    def _fitted(
-        self,
-        chosen: "np.typing.NDArray[np.integer[Any]]",
-        probability: float,
-        effects: Mask | None = None,
+    def _fit(self, members: Positions, effects: Mask, probability: float) -> FittedModel:
+        features = [self._merged.features[j] for j in members]
+        return self._describe(features, effects, self._source.fit(features, effects), probability)
+
+    def _describe(
+        self, features: list[Feature], effects: Mask, fit: ModelFit, probability: float
     ) -> FittedModel:
-        if effects is None:
-            effects = np.zeros(len(self._source.effects), dtype=np.bool_)
-        features = tuple(self._merged.features[j] for j in chosen)
-        fit = self._source.fit(features, effects)
-        glm = self._source.glm
+        response, link = self.record.response, self.link
+        identity = link.name == "identity"
         return FittedModel(
-            response=self._left_side,
-            terms=self._source.always + features,
+            response=response if identity else f"{link.name}(E[{response}])",
+            terms=(*self.always, *features),
             fit=fit,
             probability=probability,
             recipe=self.recipe,
-            link=None if glm is None or glm.link.name == "identity" else glm.link,
+            link=None if identity else link,
             latent=self._effect_names(effects),
         )
-
-    @property
-    def _left_side(self) -> str:
-        """What the linear predictor stands for: the response, or its mean under the link."""
-        glm, response = self._source.glm, self.record.response
-        if glm is None or glm.link.name == "identity":
-            return response
-        return f"{glm.link.name}(E[{response}])"
 
     @cached_property
     def n_averaged(self) -> int:
@@ -290,8 +352,7 @@ class Posterior:
         used: IntArray = np.unique(np.concatenate(rows))
         features = tuple(self._merged.features[j] for j in used)
         models = [np.searchsorted(used, row) for row in rows]
-        effects = self._effect_masks[: len(models)]
-        found = self._source.fit_averaged(features, models, effects)
+        found = self._source.fit_averaged(features, models, self._effect_masks[: len(models)])
         return AveragedModels(
             features=features,
             models=models,
@@ -299,7 +360,7 @@ class Posterior:
             fits=found.fits,
             shifts=found.shifts,
             dispersions=found.dispersions,
-            always=self._source.always,
+            always=self.always,
             glm=self._source.glm,
             integrate=self.record.uncertainty == "laplace",
             effects=self._source.effects,
@@ -308,147 +369,9 @@ class Posterior:
             hold=self.record.extrapolate == "hold",
         )
 
-    def predict(
-        self,
-        X: TableLike,
-        *,
-        offset: Any = None,
-        trials: Any = None,
-        exposure: Any = None,
-        extrapolate: Extrapolate | None = None,
-    ) -> Column:
-        """Posterior-averaged mean of the response for new rows.
-
-        Parameters
-        ----------
-        offset, trials, exposure
-            Of the new rows; without them no offset, one trial, one unit of exposure.
-        extrapolate
-            What bounded functions do beyond the arguments that they had in training:
-            ``"hold"`` the value at the edge, or ``"follow"`` the formula. Powers, products and
-            logarithms always follow it. Without it as the setting of this name says.
-
-        Warns
-        -----
-        DBRMWarning
-            If most of the posterior probability of some row is on models that use a column
-            far outside its range in training; not under ``"follow"``.
-        """
-        extras = (offset, trials, exposure, extrapolate)
-        return np.concatenate([block.mean() for block in self._blocks(X, *extras)])
-
-    def predict_sd(
-        self,
-        X: TableLike,
-        *,
-        offset: Any = None,
-        trials: Any = None,
-        exposure: Any = None,
-        extrapolate: Extrapolate | None = None,
-    ) -> Column:
-        """Standard deviation of the predictive distribution; see `predict`."""
-        extras = (offset, trials, exposure, extrapolate)
-        return np.concatenate([block.standard_deviation() for block in self._blocks(X, *extras)])
-
-    def predict_quantiles(
-        self,
-        X: TableLike,
-        q: float | FloatArray | list[float],
-        *,
-        offset: Any = None,
-        trials: Any = None,
-        exposure: Any = None,
-        extrapolate: Extrapolate | None = None,
-    ) -> Matrix:
-        """Quantiles of the predictive distribution, one column per level; see `predict`."""
-        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            msg = f"q must hold levels strictly between 0 and 1; got q={q!r}."
-            raise InvalidSettingError(msg)
-        blocks = [
-            np.column_stack([block.quantile(float(level)) for level in levels])
-            for block in self._blocks(X, offset, trials, exposure, extrapolate)
-        ]
-        return np.concatenate(blocks)
-
-    def predict_interval(
-        self,
-        X: TableLike,
-        level: float = 0.95,
-        *,
-        offset: Any = None,
-        trials: Any = None,
-        exposure: Any = None,
-        extrapolate: Extrapolate | None = None,
-    ) -> Matrix:
-        """Equal-tailed predictive interval, lower and upper limits in columns; see `predict`."""
-        if not 0.0 < level < 1.0:
-            msg = f"level must be strictly between 0 and 1; got level={level!r}."
-            raise InvalidSettingError(msg)
-        ends = [0.5 - level / 2, 0.5 + level / 2]
-        extras = {"offset": offset, "trials": trials, "exposure": exposure}
-        return self.predict_quantiles(X, ends, **extras, extrapolate=extrapolate)
-
-    def sample_predictive(
-        self,
-        X: TableLike,
-        draws: int = 1000,
-        random_state: int | None = None,
-        *,
-        offset: Any = None,
-        trials: Any = None,
-        exposure: Any = None,
-        extrapolate: Extrapolate | None = None,
-    ) -> Matrix:
-        """Draws from the predictive distribution, one row per draw, one column per row of `X`."""
-        rng = np.random.default_rng(random_state)
-        blocks = self._blocks(X, offset, trials, exposure, extrapolate)
-        return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
-
-    def extrapolation(self, X: TableLike) -> "pd.DataFrame":
-        """Tell where predictions leave what the models were trained on, row by row.
-
-        Returns
-        -------
-        DataFrame
-            ``dropped_mass``: posterior share of the averaged models that are undefined or
-            overflow at the row, and are left out of its predictions; where it is one there is
-            no prediction. ``outside_mass``: share of the models with a feature outside its
-            range in training (undefined ones included). ``features``: those features, the
-            most probable first.
-
-        Notes
-        -----
-        A feature is judged by its own value. A bounded one, such as ``sin(x)``, may stay
-        within its range although ``x`` does not.
-        """
-        return self._guard.report(self.recipe.apply(X))
-
-    @cached_property
-    def _guard(self) -> Guard:
-        return Guard(self._averaged, self._source.table)
-
-    def _blocks(
-        self,
-        X: TableLike,
-        offset: Any,
-        trials: Any,
-        exposure: Any,
-        extrapolate: Extrapolate | None,
-    ) -> Iterator[StudentMixture | FamilyMixture]:
-        if extrapolate not in (None, "hold", "follow"):
-            msg = f"extrapolate must be 'hold' or 'follow'; got extrapolate={extrapolate!r}."
-            raise InvalidSettingError(msg)
-        averaged = self._averaged
-        if extrapolate is not None and averaged.hold != (extrapolate == "hold"):
-            averaged = replace(averaged, hold=not averaged.hold)
-        check = RangeCheck(averaged)
-        for piece in split_rows(self.recipe, X, offset, trials, exposure):
-            check.look(piece[0])
-            yield from averaged.blocks(*piece)
-        check.warn()
-
-    def coefficients(self, level: float = 0.95, *, conditional: bool = False) -> "pd.DataFrame":
+    def coefficients(
+        self, level: float = 0.95, *, conditional: bool = False, standardized: bool = False
+    ) -> "pd.DataFrame":
         """Coefficients averaged over models, with equal-tailed credible intervals.
 
         Parameters
@@ -459,6 +382,9 @@ class Posterior:
             Whether to describe each coefficient given that its feature is in the model. By
             default it counts as zero in the models without the feature, so that an interval
             of a doubtful feature reaches to zero.
+        standardized
+            Whether to give the change per standard deviation of the feature in training,
+            instead of the change per unit.
 
         Returns
         -------
@@ -466,10 +392,8 @@ class Posterior:
             ``term``, ``inclusion``, ``estimate``, ``sd``, ``lower``, ``upper``; the intercept
             and what is in every model first, then by inclusion.
         """
-        if not 0.0 < level < 1.0:
-            msg = f"level must be strictly between 0 and 1; got level={level!r}."
-            raise InvalidSettingError(msg)
-        return averaged_coefficients(self._averaged, level, conditional=conditional)
+        training = self._source.table if standardized else None
+        return averaged_coefficients(self._averaged, level, conditional, training)
 
     @cached_property
     def effects(self) -> Effects:

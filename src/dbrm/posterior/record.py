@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import final
 
+from dbrm.evolution import ALGORITHMS
+
 __all__ = ["RunRecord"]
 
 
@@ -18,7 +20,7 @@ class RunRecord:
     formula
         The formula that named response and covariates; empty without one.
     given
-        What came with the rows besides the covariates: ``offset``, ``trials`` and the like.
+        Arguments of `dbrm.fit` per row besides the covariates: ``offset``, ``trials``, ...
     n_rows
         Rows of the training data, before equal ones were merged.
     version
@@ -26,8 +28,9 @@ class RunRecord:
     extrapolate
         What bounded functions do outside their range in training: hold its edge or follow.
     n_finished, failures, ended
-        Chains that came to their end; how those failed that are not in the posterior; and
-        why the run ended early: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or empty.
+        Number of chains that finished; errors of the chains that failed and are left out, by
+        number; and why the run ended early: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or
+        empty.
     """
 
     response: str
@@ -50,3 +53,9 @@ class RunRecord:
     failures: dict[int, str] = field(default_factory=dict)
     ended: str = ""
     extrapolate: str = "hold"
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether every model was evaluated, so that there are no chains and nothing is random."""
+        algorithm = ALGORITHMS.get(self.algorithm)
+        return algorithm is not None and not algorithm.searches

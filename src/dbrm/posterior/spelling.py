@@ -2,18 +2,23 @@
 
 from typing import final
 
-from dbrm._typing import Column
 from dbrm.evolution import Registry
 from dbrm.features import Feature, Projection, evaluate, fit_knots, parse_feature, shape_of, walk
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.source import Source
 from dbrm.status import Status
 
-__all__ = ["Spellings"]
+__all__ = ["Spellings", "read_feature"]
 
-
-# Features whose columns are held at once.
+# Most features whose columns are held at once.
 _AT_ONCE = 50
+
+
+def read_feature(feature: str | Feature, source: Source) -> Feature:
+    """A feature from its text, with its knots."""
+    if isinstance(feature, str):
+        feature = parse_feature(feature, source.table.names, transforms=source.transforms)
+    return fit_knots(feature, source.table)
 
 
 @final
@@ -28,7 +33,7 @@ class Spellings:
             for other in others:
                 self._by_key.setdefault(other.key, position)
         self._registry = Registry(source.table)
-        # On a sample of the rows two features may look the same: the first one counts.
+        # On a sample of the rows two features may have the same column: the first one counts.
         self._by_number: dict[int, int] = {}
         for start in range(0, len(merged.features), _AT_ONCE):
             part = merged.features[start : start + _AT_ONCE]
@@ -38,35 +43,23 @@ class Spellings:
                     number = self._registry.number(feature, columns[:, j])
                     self._by_number.setdefault(number, start + j)
 
-    def parse(self, feature: str | Feature) -> Feature:
-        """A feature from its text, with its knots."""
-        source = self._source
-        if isinstance(feature, str):
-            feature = parse_feature(feature, source.table.names, transforms=source.transforms)
-        return fit_knots(feature, source.table)
-
-    def find(self, feature: str | Feature) -> int | None:
+    def find(self, feature: Feature) -> int | None:
         """Position of a feature in the posterior, ``None`` if no model contains it."""
-        feature = self.parse(feature)
         position = self._by_key.get(feature.key)
         if position is not None:
             return position
         columns, statuses = evaluate([feature], self._source.table)
         if statuses[0] != Status.OK:
             return None
-        return self._number(feature, columns[:, 0])
+        return self._by_number.get(self._registry.number(feature, columns[:, 0]))
 
-    def draws_of(self, feature: str | Feature) -> list[int]:
+    def draws_of(self, feature: Feature) -> list[int]:
         """Positions of the features of this topology whose weights were drawn, not fitted."""
-        feature = self.parse(feature)
         if _has_own_weights(feature):
             return []
         shape = shape_of(feature)
         drawn = [j for j, known in enumerate(self._features) if _has_own_weights(known)]
         return [j for j in drawn if shape_of(self._features[j]) == shape]
-
-    def _number(self, feature: Feature, column: Column) -> int | None:
-        return self._by_number.get(self._registry.number(feature, column))
 
 
 def _has_own_weights(feature: Feature) -> bool:

@@ -47,7 +47,7 @@ def draw_architecture(posterior: "Posterior", feature: str | Feature | None, ax:
     """Tree of one feature, or of the best model with its coefficients on the branches."""
     root = _model_tree(posterior)
     if feature is not None:
-        root = _feature_tree(posterior._spellings.parse(feature), 0)
+        root = _feature_tree(posterior.parse_feature(feature), 0)
     n_leaves = _place(root, 0)
     widths = _column_widths(root)
     if ax is None:
