@@ -95,16 +95,19 @@ def population(n, family, subsample=None):
     from dbrm.data.intake import read_table
     from dbrm.evolution import FeatureColumns
     from dbrm.features import parse_feature
-    from dbrm.run.out_of_core import represent
-    from dbrm.run.problem import pose
+    from dbrm.run.inputs import RunInputs
+    from dbrm.run.out_of_core import weighted_subsample
+    from dbrm.run.problem import build_problem
     from dbrm.run.settings import Settings
 
     X, y = simulate(n, family)
     settings = Settings(family=family, subsample=subsample)
     batches = MemoryBatches(read_table(X), {"response": y})
-    _, rows = learn_from_batches(batches)
-    table, observations = represent(rows, settings)
-    problem = pose(table, observations, settings, rows=rows)
+    recipe, rows = learn_from_batches(batches)
+    table, observations = weighted_subsample(rows, settings)
+    problem = build_problem(
+        RunInputs(table, observations, recipe, settings, "y", "", (), n, rows=rows)
+    )
     texts = ["x1*x2", "sin(x3)", "x4", "x3", "tanh(x3)", "x5", "x6", "x1*x3", "tanh(x4)", "x7"]
     texts += ["x8", "x9", "x10", "x1", "x2"]
     features = tuple(parse_feature(text, table.names) for text in texts)

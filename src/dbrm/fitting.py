@@ -3,22 +3,22 @@
 import warnings
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from dbrm._typing import TableLike
 from dbrm._version import __version__
 from dbrm.chains import Checkpoint
-from dbrm.data import learn_recipe, refuse_other_order
+from dbrm.data import refuse_other_order
 from dbrm.errors import DBRMWarning
-from dbrm.evidence import Latent, add_latent, build_engine, log_evidence_with, resolve_prior
+from dbrm.evidence import Latent, log_evidence_with, resolve_prior
 from dbrm.posterior import Posterior
-from dbrm.run.checkpoint import read_job
-from dbrm.run.inputs import make_job, places_of_effects
-from dbrm.run.problem import bind_effects, observe
-from dbrm.run.runner import execute
-from dbrm.run.settings import Settings
+from dbrm.run.checkpoint import read_run
+from dbrm.run.inputs import read_in_memory, read_inputs
+from dbrm.run.problem import build_problem
+from dbrm.run.runner import run
+from dbrm.run.settings import Settings, SettingsOptions
 
 __all__ = ["enumerate_models", "fit", "log_evidence", "resume"]
 
@@ -33,7 +33,7 @@ def fit(
     offset: Any = None,
     trials: Any = None,
     exposure: Any = None,
-    **settings: Any,
+    **settings: Unpack[SettingsOptions],
 ) -> Posterior:
     """Search for readable nonlinear models of a response and weigh them.
 
@@ -81,14 +81,20 @@ def fit(
     >>> round(posterior.inclusion("troot(PeriodDays*PeriodDays*HostStarMassSlrMass)"))
     1
     """
-    chosen = Settings.from_options(settings)
-    rows = {
-        "sample_weight": sample_weight,
-        "offset": offset,
-        "trials": trials,
-        "exposure": exposure,
-    }
-    return execute(make_job(X, y, data, ignore, rows, chosen))
+    inputs = read_inputs(
+        X,
+        y,
+        Settings.from_options(settings),
+        extras={
+            "sample_weight": sample_weight,
+            "offset": offset,
+            "trials": trials,
+            "exposure": exposure,
+        },
+        data=data,
+        ignore=ignore,
+    )
+    return run(inputs)
 
 
 def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:
@@ -117,12 +123,12 @@ def resume(checkpoint: str | PathLike[str], **settings: Any) -> Posterior:
         If the file that says what the run is, and its copy, are damaged.
     """
     with Checkpoint(checkpoint, __version__, make=False) as folder:
-        job = read_job(folder, settings)
-    return execute(job)
+        inputs = read_run(folder, settings)
+    return run(inputs)
 
 
 def log_evidence(
-    X: TableLike,
+    X: TableLike | None,
     y: Any,
     *,
     family: Any = "gaussian",
@@ -139,10 +145,13 @@ def log_evidence(
 
     Parameters
     ----------
+    X
+        The columns of the model: a table in memory as for `fit`. ``None``, or a table without
+        columns, is the model with nothing but the intercept.
     family, link
         As for `fit`.
     latent
-        Latent effects, all of them in the model; their columns are no covariates.
+        Latent effects, all of them in the model; their columns are not covariates.
     prior, **prior_options
         The coefficient prior by name with its options, for example
         ``prior="jeffreys", constant="unit_information"``, or an object.
@@ -153,41 +162,55 @@ def log_evidence(
         :math:`\log p(y | M)`; ``-inf`` if the columns are linearly dependent or the prior
         is undefined for a model of this size.
     """
-    chosen = Settings(latent=latent)
-    rows = {
+    settings = Settings(
+        family=family,
+        link=link,
+        prior=resolve_prior(prior, **prior_options),
+        latent=latent,
+        algorithm="enumerate",
+    )
+    extras = {
         "sample_weight": sample_weight,
         "offset": offset,
         "trials": trials,
         "exposure": exposure,
     }
-    refuse_other_order(X, y=y, **rows)
+    refuse_other_order(X, y=y, **extras)
+    if X is None:
+        X = np.empty((np.shape(y)[0], 0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DBRMWarning)
-        recipe, table = learn_recipe(X, index_columns=places_of_effects(chosen))
-    observations = observe(y, table.n_rows, **rows)
-    resolved = resolve_prior(prior, **prior_options)
-    engine = build_engine(observations, resolved, family=family, link=link)
-    effects = bind_effects(chosen, table)
-    if effects:
-        engine = add_latent(
-            engine, observations, resolved, effects, family=family, link=link, always=None
-        )
-    every = np.ones(len(effects), dtype=np.bool_)
-    return -np.inf if recipe.dropped else log_evidence_with(engine, table.values, every)[0]
+        inputs = read_in_memory(X, y, settings, extras=extras, allow_no_columns=True)
+    if inputs.recipe.dropped:
+        return -np.inf
+    problem = build_problem(inputs)
+    every_effect = np.ones(len(problem.latent), dtype=np.bool_)
+    return log_evidence_with(problem.engine, inputs.table.values, every_effect)[0]
 
 
-def enumerate_models(
-    X: TableLike, y: Any = None, *, penalty: Any = "uniform", **options: Any
-) -> Posterior:
+class FitOptions(SettingsOptions, total=False):
+    """The keyword arguments of `fit`."""
+
+    data: TableLike | None
+    ignore: Sequence[str]
+    sample_weight: Any
+    offset: Any
+    trials: Any
+    exposure: Any
+
+
+def enumerate_models(X: TableLike, y: Any = None, **options: Unpack[FitOptions]) -> Posterior:
     """Exact posterior over all subsets of the columns, without feature engineering.
 
     Parameters
     ----------
-    penalty, **options
-        As for `fit`, with a uniform prior over models and, as in `log_evidence`, Jeffreys'
-        prior of the coefficients unless asked otherwise. The settings of the search have no
-        meaning here; ``progress=True`` shows a bar.
+    **options
+        As for `fit`. By default `penalty` is ``"uniform"`` over the models and `prior` is
+        ``"jeffreys"`` as in `log_evidence`. Settings of the search have no meaning here;
+        ``progress=True`` shows a bar.
     """
     if options.get("preset") is None:
         options.setdefault("prior", "jeffreys")
-    return fit(X, y, penalty=penalty, algorithm="enumerate", **options)
+    options.setdefault("penalty", "uniform")
+    options["algorithm"] = "enumerate"
+    return fit(X, y, **options)

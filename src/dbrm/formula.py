@@ -57,6 +57,10 @@ class FormulaRecipe:
         return self.inner.input_names
 
     @property
+    def dropped(self) -> tuple[tuple[str, str], ...]:
+        return self.inner.dropped
+
+    @property
     def named(self) -> bool:
         return True
 

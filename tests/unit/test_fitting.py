@@ -53,6 +53,21 @@ def test_dependent_columns_have_no_evidence_and_no_warning(data):
     assert dbrm.log_evidence(np.column_stack([x, x @ [1.0, 1.0, 0.0]]), y) == -np.inf
 
 
+def test_the_model_without_columns_has_evidence(data, rng):
+    """As exact enumeration finds it, also beside a latent effect."""
+    x, y = data[0], rng.normal(size=50)
+    null = by_features(dbrm.enumerate_models(x, y))[frozenset()]
+    for empty in (None, np.empty((50, 0)), pd.DataFrame(index=range(50))):
+        assert dbrm.log_evidence(empty, y) == pytest.approx(null, rel=1e-12)
+    effect = dbrm.latent.IID("site")
+    sites = pd.DataFrame({"site": np.arange(50) % 5})
+    alone = dbrm.log_evidence(sites, y, latent=effect)
+    unrelated = sites.assign(x=x[:, 0])
+    models = dbrm.enumerate_models(unrelated, y, latent=effect).models
+    only_effect = models[(models["size"] == 0) & (models["latent"].str.len() == 1)]
+    assert alone == pytest.approx(only_effect["log_evidence"].item(), rel=1e-6)
+
+
 def test_weights_and_offset_reach_the_evidence(data, rng):
     x, y = data
     weights = rng.integers(1, 4, size=50)

@@ -3,6 +3,7 @@
 import re
 from dataclasses import fields
 from math import log
+from typing import Unpack, get_type_hints
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.evidence import Jeffreys, KnownVariance
 from dbrm.evolution import Operators
 from dbrm.priors import Complexity, resolve_model_prior
-from dbrm.run.settings import Settings
+from dbrm.run.settings import Settings, SettingsOptions
 
 INTEGERS = {
     "max_complexity": 1,
@@ -53,8 +54,17 @@ def test_a_time_budget_is_positive(budget):
         Settings(time_budget=budget)
 
 
+def test_editors_know_every_setting():
+    """The typed keyword arguments of `dbrm.fit` are the fields of `Settings`, type by type."""
+    kept = {field.name: field.type for field in fields(Settings)}
+    assert SettingsOptions.__annotations__ == kept
+    assert get_type_hints(dbrm.fit)["settings"] == Unpack[SettingsOptions]
+
+
 def test_a_misspelt_setting_is_named():
-    with pytest.raises(UnknownNameError, match=r"Unknown setting 'n_chain'\. Known .*n_chains"):
+    with pytest.raises(
+        UnknownNameError, match=r"Unknown setting 'n_chain' \(did you mean 'n_chains'"
+    ):
         Settings.from_options({"n_chain": 3})
     with pytest.raises(UnknownNameError, match="Unknown setting 'n_chain'"):
         dbrm.fit(np.eye(3), [1.0, 2.0, 3.0], n_chain=3)

@@ -77,7 +77,7 @@ def fit(
     """Search for readable models of one column of a table."""
     from dbrm import fitting
     from dbrm.data.files import read_columns
-    from dbrm.run.out_of_core import tall_names
+    from dbrm.run.out_of_core import column_names_if_tall
 
     seconds = None if time_budget is None else _seconds(time_budget)
     if resume is not None:
@@ -94,7 +94,7 @@ def fit(
         raise typer.BadParameter(msg)
     with told_to_the_user():
         # Of a file that is read in blocks columns are only named.
-        names = None if latent else tall_names(data)
+        names = None if latent else column_names_if_tall(data)
         columns = read_columns(data) if names is None else {name: name for name in names}
         y = _take(columns, response)
         named = {"offset": offset, "trials": trials, "exposure": exposure, "sample_weight": weights}

@@ -42,11 +42,11 @@ def predict(
 
     from dbrm.data.files import read_columns
     from dbrm.posterior import load
-    from dbrm.run.out_of_core import tall_names
+    from dbrm.run.out_of_core import column_names_if_tall
 
     with told_to_the_user():
         posterior = load(run)
-        names = tall_names(data)
+        names = column_names_if_tall(data)
         columns = read_columns(data) if names is None else {name: name for name in names}
         rows: Any = columns if names is None else data
         named = {"offset": offset, "trials": trials, "exposure": exposure}

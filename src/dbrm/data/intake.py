@@ -54,7 +54,9 @@ class RawTable:
     named: bool
 
 
-def read_table(X: TableLike, names: Sequence[str] | None = None) -> RawTable:
+def read_table(
+    X: TableLike, names: Sequence[str] | None = None, *, least_columns: int = 1
+) -> RawTable:
     """Read NumPy arrays, nested lists, data frames or mappings of columns.
 
     Parameters
@@ -72,12 +74,12 @@ def read_table(X: TableLike, names: Sequence[str] | None = None) -> RawTable:
         X = {name: X[name] for name in X.dtype.names}
     native = _from_mapping(X) if isinstance(X, Mapping) else _from_frame(X)
     if native is None:
-        return _from_array(X, names)
+        return _from_array(X, names, least_columns)
     if names is not None:
         msg = "names= is for arrays; the columns of a data frame or mapping have names already."
         raise InvalidDataError(msg)
     columns, n_rows = native
-    _check_size(n_rows, len(columns))
+    _check_size(n_rows, len(columns), least_columns)
     return RawTable(_unique(list(columns)), tuple(columns.values()), n_rows, named=True)
 
 
@@ -174,7 +176,7 @@ def _from_mapping(X: Mapping[object, Any]) -> tuple[dict[object, Any], int]:
     return columns, next(iter(lengths.values()), 0)
 
 
-def _from_array(X: TableLike, names: Sequence[str] | None) -> RawTable:
+def _from_array(X: TableLike, names: Sequence[str] | None, least_columns: int) -> RawTable:
     array = to_array(X)
     if array.ndim == 0:
         msg = (
@@ -190,8 +192,8 @@ def _from_array(X: TableLike, names: Sequence[str] | None) -> RawTable:
             f"columns only; got shape {array.shape}."
         )
         raise InvalidDataError(msg)
-    _check_size(*array.shape)
-    if array.dtype.kind in "USTV":
+    _check_size(array.shape[0], array.shape[1], least_columns)
+    if array.dtype.kind in "USTV" and array.size:
         _refuse_text(str(array.flat[0]))
     if names is not None and len(names) != array.shape[1]:
         msg = (
@@ -221,9 +223,10 @@ def _unique(names: Sequence[object]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _check_size(n_rows: int, n_columns: int) -> None:
-    for count, noun in ((n_columns, "feature(s)"), (n_rows, "sample(s)")):
-        if count == 0:
+def _check_size(n_rows: int, n_columns: int, least_columns: int) -> None:
+    sizes = ((n_columns, least_columns, "feature(s)"), (n_rows, 1, "sample(s)"))
+    for count, least, noun in sizes:
+        if count < least:
             msg = (
                 f"Found array with 0 {noun} (shape=({n_rows}, {n_columns})) while a minimum of 1 "
                 "is required."

@@ -28,6 +28,7 @@ def learn_recipe(
     missing: Missing = "error",
     index_columns: Sequence[str] = (),
     also: Sequence[str] = (),
+    allow_no_columns: bool = False,
 ) -> tuple[Recipe, Table]:
     """Check the training table and learn how to treat later ones alike.
 
@@ -51,17 +52,19 @@ def learn_recipe(
     index_columns, also
         Columns that index latent effects, kept as they are; those of them that are `also`
         covariates.
+    allow_no_columns
+        Accept a table without covariates; its only model has nothing but the intercept.
     """
     _check_choice("scale", scale, (None, "standard"))
     _check_choice("missing", missing, ("error", "indicator"))
-    raw = read_table(X, names)
+    raw = read_table(X, names, least_columns=0 if allow_no_columns else 1)
     index = read_index_columns(raw, index_columns)
     columns = [
         read_column(name, content)
         for name, content in zip(raw.names, raw.contents, strict=True)
         if name not in index_columns or name in also
     ]
-    if not columns:
+    if not (columns or allow_no_columns):
         msg = "All columns of X index latent effects: add a covariate."
         raise InvalidDataError(msg)
     refuse_infinite(columns)

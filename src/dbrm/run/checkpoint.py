@@ -1,19 +1,19 @@
-"""What a run is, in the head of its checkpoint folder: data, settings, seed, and no code.
+"""Head of a checkpoint folder: data, settings and seed of the run, and no code.
 
-Settings that are plain values are written down. Objects, such as a transform or a prior of
-one's own, are only named: whoever resumes hands them over again.
+Settings that are plain values are written. Objects, such as a transform or a prior of the
+user's own, are only named; whoever resumes the run passes them again.
 """
 
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, final
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
 from dbrm.chains import Checkpoint
-from dbrm.data import AbstractRows, Recipe, Table, fingerprint
+from dbrm.data import Recipe, Table
 from dbrm.data.recipe import RECIPE
 from dbrm.data.schema import (
     FINITE,
@@ -34,14 +34,14 @@ from dbrm.errors import CheckpointError, FormulaError, InvalidSettingError
 from dbrm.evidence import Observations
 from dbrm.evolution import Problem
 from dbrm.features import Feature, parse_feature, write_features
-from dbrm.formula import FormulaRecipe
+from dbrm.run.inputs import RunInputs
 from dbrm.run.settings import Settings
 
-__all__ = ["Job", "begin_run", "continue_run", "read_job"]
+__all__ = ["begin_run", "continue_run", "read_run"]
 
-# How, where and how long a run works; a resumed one may do it otherwise.
-HOW = ("n_jobs", "executor", "progress", "time_budget")
-_NOT_KEPT = (*HOW, "checkpoint", "random_state")
+# Settings that a resumed run may change: where, how long and how visibly it works.
+RESUMABLE = ("n_inputss", "executor", "progress", "time_budget")
+_NOT_KEPT = (*RESUMABLE, "checkpoint", "random_state")
 
 _ENTROPY = Whole(high=2**4096)
 _HEAD = Schema(
@@ -83,106 +83,70 @@ _HEAD = Schema(
 )
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """Everything about a run before it starts.
-
-    Parameters
-    ----------
-    response, formula, given, n_rows
-        For the record: the response's name, the formula if there was one, what came with
-        the rows, and how many they were before equal ones were merged.
-    rows
-        All rows of tall data; table and observations are a sample that stands for them.
-    """
-
-    table: Table
-    observations: Observations
-    recipe: Recipe | FormulaRecipe
-    settings: Settings
-    response: str
-    formula: str
-    given: tuple[str, ...]
-    n_rows: int
-    rows: AbstractRows | None = None
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The response and what belongs to its rows."""
-        return dict(self.observations.given)
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the data, by content."""
-        columns = self.columns
-        return fingerprint(self.table, *columns.values()) + "".join(f" {name}" for name in columns)
-
-
 def begin_run(
     folder: Checkpoint,
-    job: Job,
+    inputs: RunInputs,
     seed: np.random.SeedSequence,
     problem: Problem,
     *,
     swept: bool = True,
 ) -> None:
-    """Write down what the run is; without the pool if its sweep did not come to its end."""
+    """Write data, settings and seed; without the pool if the sweep was interrupted."""
     names, transforms = problem.table.names, problem.grammar.transforms
     try:
-        recipe = job.recipe.to_dict()
+        recipe = inputs.recipe.to_dict()
     except FormulaError:
         recipe = None
-    plain, objects = _sort(job.settings)
+    plain, objects = _split(inputs.settings)
     content = {
-        "fingerprint": job.fingerprint,
+        "fingerprint": inputs.fingerprint,
         "settings": plain,
         "objects": objects,
-        "how": {"time_budget": job.settings.time_budget},
+        "how": {"time_budget": inputs.settings.time_budget},
         "seed": {
             "entropy": seed.entropy,
             "spawn_key": list(seed.spawn_key),
             "pool_size": seed.pool_size,
             "n_children_spawned": seed.n_children_spawned,
         },
-        "random_state": _given_seed(job.settings),
+        "random_state": _given_seed(inputs.settings),
         "pool": write_features(problem.pool, names, transforms) if swept else None,
         "recipe": recipe,
         "names": list(names),
-        "response": job.response,
-        "formula": job.formula,
-        "given": list(job.given),
-        "n_rows": job.n_rows,
-        "tall": job.rows is not None,
+        "response": inputs.response,
+        "formula": inputs.formula,
+        "given": list(inputs.given),
+        "n_rows": inputs.n_rows,
+        "tall": inputs.rows is not None,
     }
-    arrays = {f"column_{name}": column for name, column in job.columns.items()}
-    arrays |= {f"place_{name}": values for name, values in job.table.index_columns.items()}
-    folder.write_head(uuid.uuid4().hex, content, {"table": job.table.values, **arrays})
+    arrays = {f"column_{name}": column for name, column in inputs.observations.given.items()}
+    arrays |= {f"place_{name}": values for name, values in inputs.table.index_columns.items()}
+    folder.write_head(uuid.uuid4().hex, content, {"table": inputs.table.values, **arrays})
 
 
 def continue_run(
-    folder: Checkpoint, job: Job, problem: Problem
+    folder: Checkpoint, inputs: RunInputs, problem: Problem
 ) -> tuple[np.random.SeedSequence, list[Feature] | None]:
-    """Seed and, once swept, pool of the run in the folder, if it is the same run."""
+    """Seed of the run in the folder, if it is the same run, and the pool once swept."""
     content, _ = folder.read_head(_HEAD)
     where = str(folder.folder)
-    if content["fingerprint"] != job.fingerprint:
+    if content["fingerprint"] != inputs.fingerprint:
         msg = (
             f"The checkpoint folder {where} belongs to a run on other data: their fingerprints "
             "differ. Resume with the same data, or choose another folder."
         )
         raise CheckpointError(msg)
-    plain, objects = _sort(job.settings)
+    plain, objects = _split(inputs.settings)
     kept = content["settings"] | content["objects"]
     given = plain | objects
     changed = sorted(name for name in kept | given if kept.get(name) != given.get(name))
-    seeds = content["random_state"], _given_seed(job.settings)
+    seeds = content["random_state"], _given_seed(inputs.settings)
     if None not in seeds and seeds[0] != seeds[1]:
         changed.append("random_state")
     if changed:
         msg = (
             f"The checkpoint folder {where} belongs to a run with other settings: "
-            f"{', '.join(changed)}. Only {', '.join(HOW)} may change. Choose another folder."
+            f"{', '.join(changed)}. Only {', '.join(RESUMABLE)} may change. Choose another folder."
         )
         raise CheckpointError(msg)
     seed = np.random.SeedSequence(**content["seed"])
@@ -193,8 +157,8 @@ def continue_run(
     return seed, pool
 
 
-def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
-    """The run in the folder, with the objects that it names."""
+def read_run(folder: Checkpoint, given: Mapping[str, Any]) -> RunInputs:
+    """Inputs of the run in the folder; `given` holds the objects that it only names."""
     if not folder.begun:
         msg = f"There is no run to resume in {folder.folder}: it has no run.dbrm."
         raise CheckpointError(msg)
@@ -222,15 +186,15 @@ def read_job(folder: Checkpoint, given: Mapping[str, Any]) -> Job:
         )
         raise InvalidSettingError(msg)
     for name in given:
-        if name not in (*HOW, *content["objects"]):
+        if name not in (*RESUMABLE, *content["objects"]):
             msg = (
                 f"dbrm.resume cannot change {name!r}: a run keeps its settings. It takes "
-                f"{', '.join(HOW)}, and objects that the folder does not hold."
+                f"{', '.join(RESUMABLE)}, and objects that the folder does not hold."
             )
             raise InvalidSettingError(msg)
     settings = content["settings"] | content["how"] | dict(given)
     settings |= {"random_state": content["random_state"], "checkpoint": str(folder.folder)}
-    return Job(
+    return RunInputs(
         table=Table(tuple(content["names"]), arrays["table"], _prefixed("place_", arrays)),
         observations=Observations(**_prefixed("column_", arrays)),
         recipe=Recipe.from_dict(content["recipe"]),
@@ -251,8 +215,8 @@ def _prefixed(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sort(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings that are plain values, and those that are objects, by what can be said of them."""
+def _split(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings that are plain values, and descriptions of those that are objects."""
     plain, objects = {}, {}
     for field in fields(settings):
         value = getattr(settings, field.name)

@@ -1,16 +1,27 @@
-"""From what a user hands over to a job: data in memory, on disk or on a cluster, and settings."""
+"""Read what the user passes to `dbrm.fit` into checked, finite numbers.
+
+The result, `RunInputs`, is all that a run depends on. Data may be in memory, in a file or on a
+cluster; data that stay out of core are represented by a weighted subsample.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 
 from dbrm._typing import Column, TableLike
 from dbrm.data import (
     AbstractBatches,
+    AbstractRows,
     MemoryRows,
+    Recipe,
+    Table,
+    check_response,
     check_vector,
+    check_weights,
+    find_repeats,
+    fingerprint,
     is_source,
     learn_from_batches,
     learn_recipe,
@@ -19,16 +30,22 @@ from dbrm.data import (
     refuse_other_order,
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.formula import Reading, read_formula
-from dbrm.run.checkpoint import Job
-from dbrm.run.out_of_core import in_place, is_tall, may_repeat, obstacle, represent, wants_blocks
-from dbrm.run.problem import merge_repeats, observe
+from dbrm.evidence import Observations
+from dbrm.formula import FormulaRecipe, Reading, read_formula
+from dbrm.run.out_of_core import (
+    is_tall,
+    may_repeat,
+    numbers_in_place,
+    unsupported_reason,
+    wants_blocks,
+    weighted_subsample,
+)
 from dbrm.run.settings import Settings
 
-__all__ = ["make_job", "places_of_effects"]
+__all__ = ["RunInputs", "read_in_memory", "read_inputs"]
 
-# What belongs to the rows: its name among observations, and as an argument.
-_ROLES = {
+# Fields of `Observations` beside the response, and the arguments of `dbrm.fit` that fill them.
+_ARGUMENTS = {
     "weights": "sample_weight",
     "offset": "offset",
     "trials": "trials",
@@ -36,137 +53,192 @@ _ROLES = {
 }
 
 
-def make_job(
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RunInputs:
+    """Data and settings of one run.
+
+    Parameters
+    ----------
+    response, formula, given, n_rows
+        For the record: name of the response, the formula if there is one, names of the
+        arguments that were given beside it, and the number of rows before equal ones are merged.
+    rows
+        All rows of data that are out of core; table and observations are then a weighted
+        subsample of them.
+    """
+
+    table: Table
+    observations: Observations
+    recipe: Recipe | FormulaRecipe
+    settings: Settings
+    response: str
+    formula: str
+    given: tuple[str, ...]
+    n_rows: int
+    rows: AbstractRows | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the data, by content."""
+        columns = self.observations.given
+        return fingerprint(self.table, *columns.values()) + "".join(f" {name}" for name in columns)
+
+
+def read_inputs(
     X: TableLike,
     y: Any,
-    data: TableLike | None,
-    ignore: Sequence[str],
-    rows: Mapping[str, Any],
-    chosen: Settings,
-) -> Job:
-    """The run that `dbrm.fit` was asked for; `rows` is what belongs to the rows."""
+    settings: Settings,
+    *,
+    extras: Mapping[str, Any],
+    data: TableLike | None = None,
+    ignore: Sequence[str] = (),
+) -> RunInputs:
+    """Read the arguments of `dbrm.fit`; `extras` are weights, offset, trials and exposure."""
     if is_source(X):
-        return _job_of_source(X, y, ignore, rows, chosen)
+        return _from_source(X, y, settings, extras, ignore)
     if is_source(data):
         msg = (
             "A formula needs its data in memory. Name the response of a file or a Dask collection: "
             "dbrm.fit(data, 'y')."
         )
         raise InvalidDataError(msg)
-    refuse_other_order(data if isinstance(X, str) else X, y=y, **rows)
-    X, y = _split(X, y, ignore)
-    name = getattr(y, "name", None) or "y"
-    job = _job_in_place(X, y, rows, chosen) or _job_in_memory(X, y, data, rows, chosen)
-    return job if isinstance(X, str) else replace(job, response=str(name))
+    refuse_other_order(data if isinstance(X, str) else X, y=y, **extras)
+    columns, response = _split(X, y, ignore)
+    inputs = _in_place(columns, response, settings, extras) or _subsample_if_tall(
+        read_in_memory(columns, response, settings, extras=extras, data=data)
+    )
+    return replace(inputs, response=y) if isinstance(y, str) else inputs
 
 
-def _job_in_memory(
-    X: TableLike, y: Any, data: TableLike | None, rows: Mapping[str, Any], chosen: Settings
-) -> Job:
-    """A run on a table that is checked, and copied, in one piece."""
-    read = _read(X, y, data, chosen)
-    extras = {**rows, "offset": _add(read.offset, rows["offset"])}
-    observations = observe(read.response, read.table.n_rows, **extras)
+def read_in_memory(
+    X: TableLike,
+    y: Any,
+    settings: Settings,
+    *,
+    extras: Mapping[str, Any],
+    data: TableLike | None = None,
+    allow_no_columns: bool = False,
+) -> RunInputs:
+    """Read a table, or a formula and its data, with all rows in memory; equal rows are merged."""
+    read = _read(X, y, data, settings, allow_no_columns=allow_no_columns)
+    extras = {**extras, "offset": _add(read.offset, extras["offset"])}
+    observations = _observe(read.response, read.table.n_rows, extras)
     table = read.table
-    # An effect of its own in every row: equal rows are not the same.
-    own_effects = any(effect.column is None for effect in chosen.latent_effects)
-    mergeable = chosen.evidence is None and not own_effects
+    # An effect without a column has one node per row: equal rows are then not the same.
+    node_per_row = any(effect.column is None for effect in settings.latent_effects)
+    mergeable = settings.evidence is None and not node_per_row
     if mergeable and may_repeat(list(table.values.T), observations):
-        table, observations = merge_repeats(table, observations)
-    blocks = None
-    if wants_blocks(table.n_rows, chosen):
-        blocks = MemoryRows(table, observations.given)
-        table, observations = represent(blocks, chosen)
-    return Job(
+        table, observations = _merge_repeats(table, observations)
+    return RunInputs(
         table=table,
         observations=observations,
         recipe=read.recipe,
-        settings=chosen,
-        response=str(read.name) if read.name else "y",
+        settings=settings,
+        response=str(read.name or "y"),
         formula=X if isinstance(X, str) else "",
         given=_given(extras),
         n_rows=read.table.n_rows,
-        rows=blocks,
     )
 
 
-def _job_in_place(X: TableLike, y: Any, rows: Mapping[str, Any], chosen: Settings) -> Job | None:
-    """A run on tall data in memory that are numbers already; none on anything else."""
-    batches = None if isinstance(X, str) else in_place(X)
-    if batches is None or not wants_blocks(batches.n_rows, chosen):
+def _subsample_if_tall(inputs: RunInputs) -> RunInputs:
+    """Visit the rows in blocks where there are very many of them."""
+    if not wants_blocks(inputs.table.n_rows, inputs.settings):
+        return inputs
+    rows = MemoryRows(inputs.table, inputs.observations.given)
+    table, observations = weighted_subsample(rows, inputs.settings)
+    return replace(inputs, table=table, observations=observations, rows=rows)
+
+
+def _in_place(
+    X: TableLike, y: Any, settings: Settings, extras: Mapping[str, Any]
+) -> RunInputs | None:
+    """Use a tall table of numbers where it is, without a copy; ``None`` for any other table."""
+    batches = None if isinstance(X, str) else numbers_in_place(X)
+    if batches is None or not wants_blocks(batches.n_rows, settings):
         return None
-    observations = observe(y, batches.n_rows, **rows)
+    observations = _observe(y, batches.n_rows, extras)
     if may_repeat(batches.raw.contents, observations):
         return None
-    return _job_of_batches(replace(batches, extras=observations.given), rows, chosen)
+    batches = replace(batches, extras=observations.given)
+    return _from_batches(batches, settings, extras, response=_name_of(y))
 
 
-def _job_of_source(
-    X: Any, y: Any, ignore: Sequence[str], rows: Mapping[str, Any], chosen: Settings
-) -> Job:
-    """A run on a file, a data set or a Dask collection; in memory if that is not tall."""
+def _from_source(
+    X: Any, y: Any, settings: Settings, extras: Mapping[str, Any], ignore: Sequence[str]
+) -> RunInputs:
+    """Read a file, a data set or a Dask collection; into memory if it is not tall."""
     if y is None:
         msg = "y must name the column of the response (a Dask array beside a Dask array)."
         raise InvalidDataError(msg)
-    roles = {"response": y} | {
-        role: rows[name] for role, name in _ROLES.items() if rows[name] is not None
+    columns_of = {"response": y} | {
+        field: extras[name] for field, name in _ARGUMENTS.items() if extras[name] is not None
     }
-    batches = open_batches(X, roles, ignore=ignore)
-    if not is_tall(batches.n_rows, chosen):
-        columns, extras = batches.load()
+    batches = open_batches(X, columns_of, ignore=ignore)
+    response = y if isinstance(y, str) else "y"
+    if not is_tall(batches.n_rows, settings):
+        columns, loaded = batches.load()
         table = columns if batches.named else np.column_stack(list(columns.values()))
-        inside = {name: extras.get(role) for role, name in _ROLES.items()}
-        job = _job_in_memory(table, extras["response"], None, inside, chosen)
-    else:
-        reason = obstacle(chosen)
-        if reason:
-            msg = f"X is visited in blocks, and {reason}."
-            raise InvalidSettingError(msg)
-        if chosen.executor is not None:
-            msg = "executor= is for tables in memory: the rows of X have a place of their own."
-            raise InvalidSettingError(msg)
-        job = _job_of_batches(batches, rows, chosen)
-    return replace(job, response=y if isinstance(y, str) else "y")
+        loaded_extras = {name: loaded.get(field) for field, name in _ARGUMENTS.items()}
+        inputs = read_in_memory(table, loaded["response"], settings, extras=loaded_extras)
+        return replace(inputs, response=response)
+    reason = unsupported_reason(settings)
+    if reason:
+        msg = f"X is visited in blocks, and {reason}."
+        raise InvalidSettingError(msg)
+    if settings.executor is not None:
+        msg = "executor= is for tables in memory. X is out of core: leave executor out."
+        raise InvalidSettingError(msg)
+    return _from_batches(batches, settings, extras, response=response)
 
 
-def _job_of_batches(batches: AbstractBatches, rows: Mapping[str, Any], chosen: Settings) -> Job:
-    """A run on tall data, wherever they are."""
-    recipe, blocks = learn_from_batches(batches, scale=chosen.scale, missing=chosen.missing)
-    table, observations = represent(blocks, chosen)
-    return Job(
+def _from_batches(
+    batches: AbstractBatches, settings: Settings, extras: Mapping[str, Any], *, response: str
+) -> RunInputs:
+    """Learn the recipe from data that are out of core, and draw the subsample."""
+    recipe, rows = learn_from_batches(batches, scale=settings.scale, missing=settings.missing)
+    table, observations = weighted_subsample(rows, settings)
+    return RunInputs(
         table=table,
         observations=observations,
         recipe=recipe,
-        settings=chosen,
-        response="y",
+        settings=settings,
+        response=response,
         formula="",
-        given=_given(rows),
-        n_rows=blocks.n_rows,
-        rows=blocks,
+        given=_given(extras),
+        n_rows=rows.n_rows,
+        rows=rows,
     )
 
 
-def _given(rows: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name, value in rows.items() if value is not None)
+def _given(extras: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name, value in extras.items() if value is not None)
+
+
+def _name_of(y: Any) -> str:
+    return str(getattr(y, "name", None) or "y")
 
 
 def _split(X: TableLike, y: Any, ignore: Sequence[str]) -> tuple[TableLike, Any]:
-    """The table without columns to ignore, and without the response where it is one of them."""
+    """Take the response, if it is a column of the table, and the columns to ignore out of it."""
     if isinstance(X, str) or not (isinstance(y, str) or ignore):
         return X, y
     raw = read_table(X)
     for name in (*ignore, *([y] if isinstance(y, str) else [])):
         if not raw.named or name not in raw.names:
-            what = "y" if name == y else "ignore"
-            msg = f"{what}={name!r} is not a column of X. Columns: {', '.join(raw.names)}."
+            argument = "y" if name == y else "ignore"
+            msg = f"{argument}={name!r} is not a column of X. Columns: {', '.join(raw.names)}."
             raise InvalidDataError(msg)
     columns = dict(zip(raw.names, raw.contents, strict=True))
     response = columns.pop(y) if isinstance(y, str) else y
     return {name: c for name, c in columns.items() if name not in ignore}, response
 
 
-def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Reading:
-    """Table and response, from each other or from a formula."""
+def _read(
+    X: TableLike, y: Any, data: TableLike | None, settings: Settings, *, allow_no_columns: bool
+) -> Reading:
+    """Table and response, from arguments of their own or from a formula."""
     if isinstance(X, str):
         if y is not None:
             msg = "A formula names the response: pass data=, and leave y out."
@@ -174,33 +246,22 @@ def _read(X: TableLike, y: Any, data: TableLike | None, chosen: Settings) -> Rea
         return read_formula(
             X,
             data,
-            scale=chosen.scale,
-            missing=chosen.missing,
-            index_columns=places_of_effects(chosen),
+            scale=settings.scale,
+            missing=settings.missing,
+            index_columns=settings.index_columns,
         )
     if data is not None:
         msg = "data= belongs to a formula, as in dbrm.fit('y ~ x', data=table)."
         raise InvalidDataError(msg)
     recipe, table = learn_recipe(
         X,
-        scale=chosen.scale,
-        missing=chosen.missing,
-        index_columns=places_of_effects(chosen),
-        also=[name for name in _named(chosen) if isinstance(name, str)],
+        scale=settings.scale,
+        missing=settings.missing,
+        index_columns=settings.index_columns,
+        also=settings.named_covariates,
+        allow_no_columns=allow_no_columns,
     )
-    return Reading(recipe, table, y, getattr(y, "name", None) or "y", None)
-
-
-def places_of_effects(chosen: Settings) -> list[str]:
-    """Columns of the latent effects, each once."""
-    columns = [effect.column for effect in chosen.latent_effects if effect.column is not None]
-    return list(dict.fromkeys(columns))
-
-
-def _named(chosen: Settings) -> list[Any]:
-    """Covariates that the user asks for by name."""
-    lists = (chosen.always, chosen.keep, chosen.start)
-    return [name for given in lists for name in ([given] if isinstance(given, str) else given)]
+    return Reading(recipe, table, y, _name_of(y), None)
 
 
 def _add(own: Column | None, offset: Any) -> Any:
@@ -208,3 +269,46 @@ def _add(own: Column | None, offset: Any) -> Any:
     if own is None or offset is None:
         return offset if own is None else own
     return own + check_vector(offset, own.size, name="offset")
+
+
+def _observe(y: Any, n_rows: int, extras: Mapping[str, Any]) -> Observations:
+    """Check the response and what is given beside it."""
+    weights = extras["sample_weight"]
+    vectors = {
+        name: check_vector(extras[name], n_rows, name=name)
+        for name in ("offset", "trials", "exposure")
+        if extras[name] is not None
+    }
+    return Observations(
+        response=check_response(y, n_rows),
+        weights=None if weights is None else check_weights(weights, n_rows),
+        **vectors,
+    )
+
+
+def _merge_repeats(table: Table, observations: Observations) -> tuple[Table, Observations]:
+    """Merge equal rows into one with a weight, and leave out rows of weight zero.
+
+    A weight of two is then the same as the row twice: the search takes the same steps. Without
+    weights and without repeated rows nothing changes, not even the order. Rows at
+    different nodes of a latent effect are different.
+    """
+    n_rows = table.n_rows
+    weights = np.ones(n_rows) if observations.weights is None else observations.weights
+    extras = {name: getattr(observations, name) for name in ("offset", "trials", "exposure")}
+    given = {name: column for name, column in extras.items() if column is not None}
+    nodes = [
+        np.unique(p, return_inverse=True)[1].astype(float) for p in table.index_columns.values()
+    ]
+    found = find_repeats([*table.values.T, observations.response, *given.values(), *nodes])
+    if found is None or (observations.weights is None and found[0].size == n_rows):
+        return table, observations
+    first, pattern = found
+    totals: Column = np.bincount(pattern, weights=weights, minlength=first.size).astype(float)
+    first, totals = first[totals > 0], totals[totals > 0]
+    merged = Observations(
+        response=observations.response[first],
+        weights=None if np.all(totals == 1.0) else totals,
+        **{name: column[first] for name, column in given.items()},
+    )
+    return table.take(first), merged

@@ -1,7 +1,7 @@
-"""Tall data: when rows are visited in blocks, and the sample that then stands for them.
+"""Data out of core: when rows are visited in blocks, and the subsample that represents them.
 
-Features are built, compared and screened on a sample of the rows, the same in every run; the
-evidence of models comes from all of them.
+Features are built, compared and screened on a subsample of the rows, the same in every run; the
+evidence of models comes from all rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,30 +28,30 @@ from dbrm.evidence import Observations, find_family, resolve_prior, unsupported_
 from dbrm.run.settings import Settings
 
 __all__ = [
-    "in_place",
+    "column_names_if_tall",
     "is_tall",
     "may_repeat",
-    "obstacle",
-    "represent",
-    "tall_names",
+    "numbers_in_place",
+    "unsupported_reason",
     "wants_blocks",
+    "weighted_subsample",
 ]
 
-# From so many rows on they are visited in blocks.
+# Tables with at least this many rows are visited in blocks.
 TALL_ROWS = 200_000
-# Rows of the sample that stands for all.
+# Rows of the subsample.
 SAMPLE_ROWS = 50_000
-# Rows of a sample that may be equal to others before equal rows are looked for everywhere.
+# Equal rows are merged only if at least this share of a sample repeats.
 _FEW_REPEATS = 0.05
 
 
 def is_tall(n_rows: int, settings: Settings) -> bool:
-    """Whether there are very many rows, or more than the user wants to look at in the search."""
+    """Whether there are very many rows, or more than the user wants to search on."""
     return n_rows >= TALL_ROWS if settings.subsample is None else n_rows > settings.subsample
 
 
-def tall_names(path: Path) -> list[str] | None:
-    """Columns of a file that is read in blocks: it can be, and has very many rows; else none."""
+def column_names_if_tall(path: Path) -> list[str] | None:
+    """Column names of a file that is to be read in blocks; ``None`` for any other file."""
     if path.suffix.lower() not in ARROW_SUFFIXES or find_spec("pyarrow") is None:
         return None
     try:
@@ -62,37 +62,37 @@ def tall_names(path: Path) -> list[str] | None:
 
 
 def wants_blocks(n_rows: int, settings: Settings) -> bool:
-    """Whether rows in memory are better visited in blocks.
+    """Whether to visit rows that are in memory in blocks.
 
-    What needs all rows at once gets them, as long as they are in memory.
+    Settings that need all rows at once get them, as long as they are in memory.
     """
     if not is_tall(n_rows, settings):
         return False
-    reason = obstacle(settings)
+    reason = unsupported_reason(settings)
     if reason and settings.subsample is not None:
         msg = f"subsample= cannot be used here: {reason}."
         raise InvalidSettingError(msg)
     return not reason
 
 
-def obstacle(settings: Settings) -> str:
-    """What of the settings needs all rows in memory, and what to try; nothing if they do not."""
+def unsupported_reason(settings: Settings) -> str:
+    """Which setting needs all rows in memory, and what to try; empty if none does."""
     if settings.latent_effects:
         return "latent= needs all rows in memory; leave it out, or fit a sample of the rows"
     if settings.evidence is not None:
         return "evidence= needs all rows in memory; leave it out, or fit a sample of the rows"
-    if settings.algorithm in ("rgmjmcmc", "pool-gibbs"):
+    if settings.traits.needs_all_rows:
         return f"algorithm={settings.algorithm!r} needs all rows in memory; try algorithm='gmjmcmc'"
     family = find_family(settings.family)
     if settings.preset == "paper_code" and family.name != "gaussian":
         return "preset='paper_code' fits models as the scripts did, in memory; leave it out"
-    chosen = settings.resolved(family.name, 1e6)
-    assert chosen.prior is not None
-    return unsupported_out_of_core(family, chosen.link, resolve_prior(chosen.prior))
+    prior = settings.resolved(family.name, 1e6).prior
+    assert prior is not None
+    return unsupported_out_of_core(family, settings.link, resolve_prior(prior))
 
 
-def in_place(X: TableLike) -> MemoryBatches | None:
-    """A tall table of numbers in memory, to be used where it is; none of other tables."""
+def numbers_in_place(X: TableLike) -> MemoryBatches | None:
+    """A tall table of numbers in memory, to be used without a copy; ``None`` for others."""
     first = next(iter(X.values()), ()) if isinstance(X, Mapping) else X
     shape = getattr(first, "shape", ())
     if not shape or shape[0] < TALL_ROWS:
@@ -102,25 +102,25 @@ def in_place(X: TableLike) -> MemoryBatches | None:
 
 
 def may_repeat(columns: Sequence[Column], observations: Observations) -> bool:
-    """Whether to look for equal rows: always with few rows, and where a sample has some."""
+    """Whether to look for equal rows: always if there are few rows, else if a sample has some."""
     n_rows = observations.response.size
     if n_rows < TALL_ROWS:
         return True
-    chosen = choose_sample(n_rows, SAMPLE_ROWS)
+    rows = choose_sample(n_rows, SAMPLE_ROWS)
     extras = [column for name, column in observations.given.items() if name != "weights"]
-    found = find_repeats([column[chosen].astype(np.float64) for column in (*columns, *extras)])
-    return found is not None and found[0].size < (1.0 - _FEW_REPEATS) * chosen.size
+    found = find_repeats([column[rows].astype(np.float64) for column in (*columns, *extras)])
+    return found is not None and found[0].size < (1.0 - _FEW_REPEATS) * rows.size
 
 
-def represent(rows: AbstractRows, settings: Settings) -> tuple[Table, Observations]:
-    """A sample of the rows, weighted to stand for all of them."""
-    chosen = choose_sample(rows.n_rows, settings.subsample or SAMPLE_ROWS)
-    table, extras = take_sample(rows, chosen)
+def weighted_subsample(rows: AbstractRows, settings: Settings) -> tuple[Table, Observations]:
+    """A subsample of the rows, weighted to represent all of them."""
+    drawn = choose_sample(rows.n_rows, settings.subsample or SAMPLE_ROWS)
+    table, extras = take_sample(rows, drawn)
     sample = Observations(**extras)
-    if chosen.size == rows.n_rows:
+    if drawn.size == rows.n_rows:
         return table, sample
     total = float(np.sum(list(rows.map(_count, ()))))
-    weights = np.ones(chosen.size) if sample.weights is None else sample.weights
+    weights = np.ones(drawn.size) if sample.weights is None else sample.weights
     return table, replace(sample, weights=weights * (total / sample.n))
 
 

@@ -1,28 +1,17 @@
-"""From data and settings to a problem that chains can work on."""
+"""Build the problem that chains work on: engine, model prior, grammar of features, limits."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from math import inf
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dbrm._typing import Column
-from dbrm.data import (
-    AbstractRows,
-    Block,
-    Table,
-    check_response,
-    check_vector,
-    check_weights,
-    find_repeats,
-)
+from dbrm.data import AbstractRows, Block, Table
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import (
-    BoundEffect,
+    AbstractEngine,
+    AbstractOutOfCoreEngine,
     Family,
     Jeffreys,
-    Observations,
     add_latent,
     bind,
     build_engine,
@@ -31,14 +20,13 @@ from dbrm.evidence import (
     resolve_prior,
 )
 from dbrm.evolution import (
+    ALGORITHMS,
     FeatureColumns,
     Filtration,
     Grammar,
     LatentTerms,
     Operators,
     Problem,
-    SearchBudget,
-    Stop,
     resolve_strategy,
 )
 from dbrm.evolution.information import InformationRule
@@ -54,115 +42,99 @@ from dbrm.features import (
     resolve_transforms,
 )
 from dbrm.priors import ModelPrior, WithCosts, resolve_model_prior
+from dbrm.run.budget import DefaultSteps, build_part, search_budget
+from dbrm.run.inputs import RunInputs
 from dbrm.run.settings import Settings
-from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 from dbrm.status import Status
 
-__all__ = ["bind_effects", "merge_repeats", "observe", "pose"]
-
-Part = TypeVar("Part", Operators, Filtration, Mjmcmc, KernelMix, OptimiserMix)
-
-# Nats below the best within which models are kept that are compared on a subsample: its noise
-# moves them by tens of nats.
-_SUBSAMPLE_WINDOW = 100.0
-# Of one model of a few features in a table, and of the work on it.
-_BYTES_PER_MODEL = 200
-# Steps per population that is not enumerated, and of the reversible samplers, by default.
-_EXACT_STEPS, _LAPLACE_STEPS, _LATENT_STEPS, _REVERSIBLE_STEPS = 20_000, 500, 200, 1_000
+__all__ = ["build_problem"]
 
 
-def observe(
-    y: Any,
-    n_rows: int,
-    *,
-    sample_weight: Any = None,
-    offset: Any = None,
-    trials: Any = None,
-    exposure: Any = None,
-) -> Observations:
-    """Check the response and what belongs to its rows."""
-
-    def vector(value: Any, name: str) -> Any:
-        return None if value is None else check_vector(value, n_rows, name=name)
-
-    return Observations(
-        response=check_response(y, n_rows),
-        weights=None if sample_weight is None else check_weights(sample_weight, n_rows),
-        offset=vector(offset, "offset"),
-        trials=vector(trials, "trials"),
-        exposure=vector(exposure, "exposure"),
+def build_problem(inputs: RunInputs) -> Problem:
+    """Put data, evidence, priors and limits together into what the chains work on."""
+    table, rows = inputs.table, inputs.rows
+    family = find_family(inputs.settings.family)
+    settings = inputs.settings.resolved(family.name, inputs.observations.n)
+    # The defaults or the preset have filled in what the user left open.
+    assert settings.transforms is not None
+    transforms = resolve_transforms(settings.transforms)
+    always = _read_features("always", settings.always, table, transforms)
+    start = _read_features("start", settings.start, table, transforms)
+    excluded = _read_features("exclude", settings.exclude, table, transforms)
+    model_prior = _model_prior(settings, inputs, n_transforms=len(transforms))
+    latent = _latent(settings, table, model_prior)
+    engine = _engine(settings, inputs, family, always, latent)
+    size = settings.population_size
+    return Problem(
+        table=table,
+        engine=engine,
+        model_prior=model_prior,
+        grammar=Grammar(
+            transforms=transforms,
+            operators=build_part("operators", Operators, settings.operators),
+            adaptive=settings.adaptive_operators,
+            max_depth=settings.max_depth,
+            max_complexity=settings.max_complexity,
+            max_projection=settings.max_projection,
+            excluded=frozenset(feature.key for feature in excluded),
+            units=None if settings.units is None else Units.parse(settings.units, table.names),
+            two_valued=_two_valued(table, rows),
+            projection=resolve_strategy(
+                settings.projection, as_published=settings.preset is not None
+            ),
+        ),
+        filtration=build_part("filtration", Filtration, settings.filtration),
+        budget=search_budget(settings, _default_steps(settings, family, latent, rows)),
+        max_model_size=size if settings.max_model_size is None else settings.max_model_size,
+        always=always,
+        keep=_keep(settings, table),
+        pool=start,
+        heredity=settings.heredity,
+        latent=latent,
+        groups=_groups(settings, table, inputs.recipe.factors, always),
+        out_of_core=None if rows is None else _all_rows_engine(inputs, engine, rows, always),
+        subsampled=settings.subsample is not None,
+        # The paper has no such rule.
+        information=None
+        if settings.preset
+        else InformationRule.of(engine, sampled=rows is not None),
     )
 
 
-def merge_repeats(table: Table, observations: Observations) -> tuple[Table, Observations]:
-    """Merge equal rows into one with a weight, and leave out rows of weight zero.
-
-    A weight of two then *is* the row twice: the search takes the same path. Without
-    weights and without repeated rows nothing changes, not even the order. Rows at
-    different places of a latent effect are different.
-    """
-    n_rows = table.n_rows
-    weights = np.ones(n_rows) if observations.weights is None else observations.weights
-    extras = {name: getattr(observations, name) for name in ("offset", "trials", "exposure")}
-    given = {name: column for name, column in extras.items() if column is not None}
-    places = [
-        np.unique(p, return_inverse=True)[1].astype(float) for p in table.index_columns.values()
-    ]
-    found = find_repeats([*table.values.T, observations.response, *given.values(), *places])
-    if found is None or (observations.weights is None and found[0].size == n_rows):
-        return table, observations
-    first, pattern = found
-    totals: Column = np.bincount(pattern, weights=weights, minlength=first.size).astype(float)
-    first, totals = first[totals > 0], totals[totals > 0]
-    merged = Observations(
-        response=observations.response[first],
-        weights=None if np.all(totals == 1.0) else totals,
-        **{name: column[first] for name, column in given.items()},
-    )
-    return table.take(first), merged
-
-
-def pose(
-    table: Table,
-    observations: Observations,
-    settings: Settings,
-    factors: Sequence[tuple[str, ...]] = (),
-    rows: AbstractRows | None = None,
-) -> Problem:
-    """Put data, evidence, priors and rules together; `factors` are the columns of each.
-
-    With `rows`, the table and the observations are a sample that stands for them.
-    """
-    family = find_family(settings.family)
-    chosen = settings.resolved(family.name, observations.n)
-    # The preset has filled in what the user left open.
-    assert chosen.prior is not None
-    assert chosen.penalty is not None
-    assert chosen.transforms is not None
-    transforms = resolve_transforms(chosen.transforms)
-    always = _read_features("always", chosen.always, table, transforms)
-    start = _read_features("start", chosen.start, table, transforms)
-    excluded = _read_features("exclude", chosen.exclude, table, transforms)
-    engineers = chosen.algorithm not in ("mjmcmc", "enumerate")
+def _model_prior(settings: Settings, inputs: RunInputs, *, n_transforms: int) -> ModelPrior:
+    assert settings.penalty is not None
     prior = resolve_model_prior(
-        chosen.penalty,
-        n=observations.n,
-        n_covariates=table.n_columns,
-        n_transforms=len(transforms) if engineers else 0,
+        settings.penalty,
+        n=inputs.observations.n,
+        n_covariates=inputs.table.n_columns,
+        n_transforms=n_transforms if settings.traits.engineers else 0,
     )
-    coefficients = resolve_prior(chosen.prior)
-    if chosen.preset is not None and isinstance(coefficients, Jeffreys):
-        # The paper's own intervals.
-        coefficients = replace(coefficients, degrees_of_freedom="n")
+    return WithCosts(prior, settings.costs) if settings.costs else prior
+
+
+def _engine(
+    settings: Settings,
+    inputs: RunInputs,
+    family: Family,
+    always: tuple[Feature, ...],
+    latent: LatentTerms,
+) -> AbstractEngine:
+    """The engine that evaluates models on the table."""
+    table, observations = inputs.table, inputs.observations
+    assert settings.prior is not None
+    prior = resolve_prior(settings.prior)
+    if settings.preset is not None and isinstance(prior, Jeffreys):
+        # The intervals of the paper.
+        prior = replace(prior, degrees_of_freedom="n")
     always_columns = evaluate(always, table)[0] if always else None
     engine = build_engine(
         observations,
-        coefficients,
+        prior,
         family=family,
-        link=chosen.link,
+        link=settings.link,
         always=always_columns,
-        as_published=chosen.preset == "paper_code",
-        evidence=chosen.evidence,
+        as_published=settings.preset == "paper_code",
+        evidence=settings.evidence,
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (
@@ -171,56 +143,27 @@ def pose(
             "Every model would fit perfectly."
         )
         raise InvalidDataError(msg)
-    model_prior = WithCosts(prior, chosen.costs) if chosen.costs else prior
-    latent = _latent(chosen, table, model_prior)
-    if latent.effects:
-        engine = add_latent(
-            engine,
-            observations,
-            coefficients,
-            latent.effects,
-            family=family,
-            link=chosen.link,
-            always=always_columns,
-        )
-    out_of_core = None
-    if rows is not None:
-        columns = {name: table.column(name) for name in table.names}
-        sample = Block(0, table.n_rows, columns, observations.given)
-        out_of_core = build_out_of_core(engine, rows, sample, FeatureColumns(always))
-    size = chosen.population_size
-    return Problem(
-        table=table,
-        engine=engine,
-        model_prior=model_prior,
-        grammar=Grammar(
-            transforms=transforms,
-            operators=_build("operators", Operators, chosen.operators),
-            adaptive=chosen.adaptive_operators,
-            max_depth=chosen.max_depth,
-            max_complexity=chosen.max_complexity,
-            max_projection=chosen.max_projection,
-            excluded=frozenset(feature.key for feature in excluded),
-            units=None if chosen.units is None else Units.parse(chosen.units, table.names),
-            two_valued=_two_valued(table, rows),
-            projection=resolve_strategy(chosen.projection, as_published=chosen.preset is not None),
-        ),
-        filtration=_build("filtration", Filtration, chosen.filtration),
-        budget=_budget(chosen, _default_steps(chosen, family, latent, rows)),
-        max_model_size=size if chosen.max_model_size is None else chosen.max_model_size,
-        always=always,
-        keep=_keep(chosen, table),
-        pool=start,
-        heredity=chosen.heredity,
-        latent=latent,
-        groups=_groups(chosen, table, factors, always),
-        out_of_core=out_of_core,
-        subsampled=chosen.subsample is not None,
-        # The paper has no such rule.
-        information=None
-        if chosen.preset
-        else InformationRule.of(engine, sampled=out_of_core is not None),
+    if not latent.effects:
+        return engine
+    return add_latent(
+        engine,
+        observations,
+        prior,
+        latent.effects,
+        family=family,
+        link=settings.link,
+        always=always_columns,
     )
+
+
+def _all_rows_engine(
+    inputs: RunInputs, engine: AbstractEngine, rows: AbstractRows, always: tuple[Feature, ...]
+) -> AbstractOutOfCoreEngine:
+    """The engine for all rows of data out of core; `engine` is that of the subsample."""
+    table = inputs.table
+    columns = {name: table.column(name) for name in table.names}
+    sample = Block(0, table.n_rows, columns, inputs.observations.given)
+    return build_out_of_core(engine, rows, sample, FeatureColumns(always))
 
 
 def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:
@@ -231,23 +174,28 @@ def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:
     return TwoValued([name for name, is_so in binary if is_so])
 
 
-def bind_effects(chosen: Settings, table: Table) -> tuple[BoundEffect, ...]:
-    """The latent effects of the settings with their nodes in the rows."""
-    return tuple(
+def _default_steps(
+    settings: Settings, family: Family, latent: LatentTerms, rows: AbstractRows | None
+) -> DefaultSteps:
+    if latent.effects:
+        return DefaultSteps.LATENT
+    expanded = rows is not None and settings.subsample is None
+    exact = family.name == "gaussian" or expanded
+    return DefaultSteps.EXACT if exact else DefaultSteps.LAPLACE
+
+
+def _latent(settings: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
+    """The latent effects bound to the rows, with their prior."""
+    effects = tuple(
         bind(
             effect,
             None if effect.column is None else table.index_columns[effect.column],
             table.n_rows,
         )
-        for effect in chosen.latent_effects
+        for effect in settings.latent_effects
     )
-
-
-def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
-    """The latent effects bound to the rows, with their prior."""
-    effects = bind_effects(chosen, table)
-    most = len(effects) if chosen.max_latent is None else chosen.max_latent
-    by_effect = chosen.latent_charge == "effect"
+    most = len(effects) if settings.max_latent is None else settings.max_latent
+    by_effect = settings.latent_charge == "effect"
     terms = [
         prior.latent_log_prior(1 if by_effect else len(bound.effect.hyperparameters))
         for bound in effects
@@ -256,17 +204,18 @@ def _latent(chosen: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
 
 
 def _groups(
-    chosen: Settings, table: Table, factors: Sequence[tuple[str, ...]], always: Sequence[Feature]
+    settings: Settings, table: Table, factors: Sequence[tuple[str, ...]], always: Sequence[Feature]
 ) -> tuple[tuple[Feature, ...], ...]:
     """Columns that models contain together, without those that every model contains."""
-    if chosen.groups is None:
+    if settings.groups is None:
         return ()
-    given = factors if chosen.groups == "factors" else chosen.groups
+    given = factors if settings.groups == "factors" else settings.groups
     if isinstance(given, str) or any(isinstance(group, str) for group in given):
         msg = f"groups must be 'factors' or lists of column names; got groups={given!r}."
         raise InvalidSettingError(msg)
-    if chosen.algorithm in ("rgmjmcmc", "pool-gibbs"):
-        msg = f"groups= is not for algorithm={chosen.algorithm!r}; choose 'gmjmcmc' or 'mjmcmc'."
+    if not settings.traits.takes_groups:
+        allowed = " or ".join(repr(name) for name, a in ALGORITHMS.items() if a.takes_groups)
+        msg = f"groups= is not for algorithm={settings.algorithm!r}; choose {allowed}."
         raise InvalidSettingError(msg)
     members = [name for group in given for name in group]
     unknown = [name for name in members if name not in table]
@@ -278,70 +227,13 @@ def _groups(
         raise InvalidSettingError(msg)
     found = [tuple(f for name in group if (f := covariate(name)) not in always) for group in given]
     largest = max((len(group) for group in found), default=0)
-    if largest > chosen.population_size and chosen.algorithm == "gmjmcmc":
+    if largest > settings.population_size and settings.traits.engineers:
         msg = (
             f"A group of {largest} columns does not fit into a population of "
-            f"{chosen.population_size}: set population_size={largest + 5} or more."
+            f"{settings.population_size}: set population_size={largest + 5} or more."
         )
         raise InvalidSettingError(msg)
     return tuple(group for group in found if len(group) > 1)
-
-
-def _default_steps(
-    chosen: Settings, family: Family, latent: LatentTerms, rows: AbstractRows | None
-) -> int:
-    """Steps per population: fewer, the longer an evaluation takes."""
-    if latent.effects:
-        return _LATENT_STEPS
-    expanded = rows is not None and chosen.subsample is None
-    return _EXACT_STEPS if family.name == "gaussian" or expanded else _LAPLACE_STEPS
-
-
-def _budget(chosen: Settings, default_steps: int) -> SearchBudget:
-    mjmcmc = _mjmcmc(chosen.mjmcmc)
-    own = mjmcmc.n_steps if mjmcmc.n_steps != Mjmcmc().n_steps else None
-    n_iter = chosen.n_iter or own or default_steps
-    reversible = chosen.algorithm in ("rgmjmcmc", "pool-gibbs")
-    per_chain, merged = _room(chosen)
-    return SearchBudget(
-        population_size=chosen.population_size,
-        n_populations=chosen.n_populations,
-        mjmcmc=replace(mjmcmc, n_steps=n_iter, max_kept=min(mjmcmc.max_kept, per_chain)),
-        n_init=chosen.n_init or n_iter,
-        n_final=chosen.n_final or (_REVERSIBLE_STEPS if reversible else n_iter),
-        stop=Stop(
-            seconds=chosen.time_budget or inf,
-            evaluations=chosen.max_evaluations or inf,
-            unique_models=_most_unique(chosen),
-        ),
-        max_models=per_chain,
-        max_merged=merged,
-        window=SearchBudget().window if chosen.subsample is None else _SUBSAMPLE_WINDOW,
-        max_averaged=chosen.max_averaged,
-    )
-
-
-def _room(chosen: Settings) -> tuple[int, int]:
-    """Models that a chain, and the posterior, may keep within the memory allowed.
-
-    Half of it is for the chains, half for the posterior.
-    """
-    usual = SearchBudget()
-    if chosen.max_memory is None:
-        return usual.max_models, usual.max_merged
-    models = int(chosen.max_memory * 1e6 / _BYTES_PER_MODEL / 2)
-    return (
-        max(min(models // chosen.n_chains, usual.max_models), 1),
-        max(min(models, usual.max_merged), 1),
-    )
-
-
-def _most_unique(chosen: Settings) -> int | None:
-    """Different models after which a chain ends."""
-    limits = [] if chosen.max_unique is None else [chosen.max_unique]
-    if chosen.max_models is not None:
-        limits.append(-(-chosen.max_models // chosen.n_chains))
-    return min(limits, default=None)
 
 
 def _read_features(
@@ -385,36 +277,12 @@ def _check_columns(setting: str, given: str | Sequence[str], table: Table) -> tu
     return names
 
 
-def _keep(chosen: Settings, table: Table) -> tuple[str, ...]:
-    keep = _check_columns("keep", chosen.keep, table)
-    if len(keep) >= chosen.population_size:
+def _keep(settings: Settings, table: Table) -> tuple[str, ...]:
+    keep = _check_columns("keep", settings.keep, table)
+    if len(keep) >= settings.population_size:
         msg = (
             f"keep names {len(keep)} covariates, which leaves no place for others in populations "
-            f"of {chosen.population_size}. Keep fewer, or raise population_size."
+            f"of {settings.population_size}. Keep fewer, or raise population_size."
         )
         raise InvalidSettingError(msg)
     return keep
-
-
-def _mjmcmc(given: Mjmcmc | Mapping[str, Any] | None) -> Mjmcmc:
-    if isinstance(given, Mapping):
-        given = dict(given)
-        for name, kind in (("kernels", KernelMix), ("optimisers", OptimiserMix)):
-            if name in given:
-                given[name] = _build(name, kind, given[name])
-    return _build("mjmcmc", Mjmcmc, given)
-
-
-def _build(setting: str, kind: type[Part], given: Part | Mapping[str, Any] | None) -> Part:
-    """An object of this kind, from itself, from its arguments, or with its defaults."""
-    if isinstance(given, kind):
-        return given
-    known = [item.name for item in fields(kind)]
-    given = {} if given is None else given
-    if not isinstance(given, Mapping) or any(name not in known for name in given):
-        msg = (
-            f"{setting} must map {', '.join(known)} to values, or be a {kind.__name__}; "
-            f"got {given!r}."
-        )
-        raise InvalidSettingError(msg)
-    return kind(**given)

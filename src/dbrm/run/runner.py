@@ -1,4 +1,4 @@
-"""From data and settings to a posterior: the chains, and what they bring home."""
+"""Run the chains on a problem, and turn their results into a posterior."""
 
 import warnings
 from collections import Counter
@@ -44,12 +44,13 @@ from dbrm.posterior import (
     diagnose,
     merge_chains,
 )
-from dbrm.run.checkpoint import Job, begin_run, continue_run
-from dbrm.run.problem import pose
+from dbrm.run.checkpoint import begin_run, continue_run
+from dbrm.run.inputs import RunInputs
+from dbrm.run.problem import build_problem
 from dbrm.run.settings import Settings
 from dbrm.search import log_sum_exp
 
-__all__ = ["execute"]
+__all__ = ["run"]
 
 # Enumeration: most columns (exact, by Laplace); models further than this from the best are
 # left out; most kept.
@@ -60,41 +61,36 @@ _MOST_MODELS = 1_000_000
 _CHECK, _FULL_CHECK = 0xC4EC, 10.0
 
 
-def execute(job: Job) -> Posterior:
-    """Run a job to its posterior.
+def run(inputs: RunInputs) -> Posterior:
+    """Build the problem, run the chains, merge their results and wrap the posterior.
 
-    On tall data linear algebra runs in one thread: sums then do not depend on how many there
-    are, and chains have the other cores.
+    On data out of core linear algebra runs in one thread: sums then do not depend on the number
+    of threads, and the chains have the other cores.
     """
-    with threadpool_limits(limits=None if job.rows is None else 1):
-        return _execute(job)
-
-
-def _execute(job: Job) -> Posterior:
     started = perf_counter()
-    chosen = job.settings
-    problem = pose(job.table, job.observations, chosen, job.recipe.factors, job.rows)
-    run = _enumerate if chosen.algorithm == "enumerate" else _search
-    problem, findings, report = run(problem, job)
-    merged = findings.merger.merged()
-    diagnostics = findings.diagnose(merged, findings.draws)
-    record = findings.record(job, report, perf_counter() - started)
-    posterior = Posterior(merged, LiveSource(problem), job.recipe, record, diagnostics)
+    with threadpool_limits(limits=None if inputs.rows is None else 1):
+        problem = build_problem(inputs)
+        search = _run_chains if inputs.settings.traits.searches else _enumerate
+        problem, results, report = search(problem, inputs)
+        merged = results.merger.merged()
+        record = results.record(inputs, report, perf_counter() - started)
+        diagnostics = results.diagnose(merged, results.draws)
+        posterior = Posterior(merged, LiveSource(problem), inputs.recipe, record, diagnostics)
     if report.ended == "SIGTERM":
         pass_on_sigterm(posterior)
-    _warn_of(report, chosen.n_chains)
+    _warn_of(report, inputs.settings.n_chains)
     return posterior
 
 
 @final
-class _Findings:
-    """What chains bring home, taken in one by one; their models are merged at once."""
+class _Results:
+    """Results of the chains, merged one by one as they arrive."""
 
     def __init__(
-        self, problem: Problem, chosen: Settings, seed: np.random.SeedSequence | None = None
+        self, problem: Problem, settings: Settings, seed: np.random.SeedSequence | None = None
     ) -> None:
-        self._problem, self._chosen, self._seed = problem, chosen, seed
-        self.merger = Merger(problem, chosen.merge)
+        self._problem, self._settings, self._seed = problem, settings, seed
+        self.merger = Merger(problem, settings.merge)
         self.draws: list[Draws | None] = []
         self._n_evaluated = 0
         self._status_counts: Counter[int] = Counter()
@@ -104,7 +100,7 @@ class _Findings:
         self._log_mass: list[float] = []
 
     def take(self, result: ChainResult) -> None:
-        """Enter the result of the next chain."""
+        """Add the result of the next chain."""
         self.merger.add(result)
         self.draws.append(result.draws)
         self._n_evaluated += result.n_evaluated
@@ -116,15 +112,15 @@ class _Findings:
         self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
 
     def diagnose(self, merged: Merged, draws: list[Draws | None]) -> Diagnostics:
-        """Compare the chains; where they agree, with features that none of them chose."""
-        problem, chosen = self._problem, self._chosen
+        """Compare the chains; where they agree, also with features that none of them selected."""
+        problem, settings = self._problem, self._settings
         found = diagnose(merged, draws)
         special = (
             problem.out_of_core is not None or problem.latent.effects or problem.has_heredity_rule
         )
         if not found.agree or self._seed is None or special:
             return found
-        # A stream of its own: the chains' are not touched.
+        # A random stream of its own leaves those of the chains as they are.
         key = (*self._seed.spawn_key, _CHECK)
         rng = np.random.default_rng(np.random.SeedSequence(self._seed.entropy, spawn_key=key))
         inclusion = merged.models.add_up(merged.probability, len(merged.features))
@@ -133,102 +129,105 @@ class _Findings:
             problem,
             [merged.features[j] for j in merged.models.features_of(0)],
             [merged.features[j] for j in np.argsort(-inclusion, kind="stable")],
-            share=min((chosen.time_budget or inf) / _FULL_CHECK, 1.0),
-            engineered=chosen.algorithm != "mjmcmc",
+            share=min((settings.time_budget or inf) / _FULL_CHECK, 1.0),
+            engineered=settings.traits.engineers,
         )
         return replace(found, candidate=candidate)
 
-    def record(self, job: Job, report: RunReport, seconds: float) -> RunRecord:
-        """How it all came about."""
-        chosen = job.settings
+    def record(self, inputs: RunInputs, report: RunReport, seconds: float) -> RunRecord:
+        """How the results came about."""
+        family = find_family(inputs.settings.family).name
+        settings = inputs.settings.resolved(family, inputs.observations.n)
+        assert settings.uncertainty is not None
+        assert settings.extrapolate is not None
         return RunRecord(
-            response=job.response,
-            algorithm=chosen.algorithm,
-            uncertainty=chosen.uncertainty or ("laplace" if chosen.preset is None else "plugin"),
+            response=inputs.response,
+            algorithm=settings.algorithm,
+            uncertainty=settings.uncertainty,
             n_chains=len(self.draws),
             n_evaluated=self._n_evaluated,
             seconds=seconds,
-            seed=chosen.random_state if isinstance(chosen.random_state, int) else None,
+            seed=settings.random_state if isinstance(settings.random_state, int) else None,
             status_counts=dict(self._status_counts),
             rejections=dict(self._rejections),
             moves={name: (tried, self._accepted[name]) for name, tried in self._proposed.items()},
             chain_log_mass=tuple(self._log_mass),
-            settings=chosen.described(),
-            formula=job.formula,
-            given=job.given,
-            n_rows=job.n_rows,
+            settings=inputs.settings.described(),
+            formula=inputs.formula,
+            given=inputs.given,
+            n_rows=inputs.n_rows,
             version=__version__,
             n_finished=report.n_finished,
             failures=report.failures,
             ended=report.ended,
-            extrapolate=chosen.extrapolate or ("hold" if chosen.preset is None else "follow"),
+            extrapolate=settings.extrapolate,
         )
 
 
-def _search(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
-    """Run the chains, after a look at all simple features."""
-    chosen = job.settings
+def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, RunReport]:
+    """Run the chains, after a sweep over all simple features."""
+    settings = inputs.settings
     with (
         catch_interrupts() as sign,
-        _checkpoint(chosen) as folder,
-        _progress_bar(chosen) as progress,
+        _checkpoint(settings) as folder,
+        _progress_bar(settings) as progress,
     ):
         if folder is not None and folder.begun:
-            seed, pool = continue_run(folder, job, problem)
+            seed, pool = continue_run(folder, inputs, problem)
         else:
-            seed, pool = seed_sequence(chosen.random_state), None
+            seed, pool = seed_sequence(settings.random_state), None
         if pool is not None:
             problem = replace(problem, pool=tuple(pool))
-        elif chosen.algorithm != "mjmcmc":
-            problem = _sweep(problem, chosen, sign)
+        elif settings.traits.engineers:
+            problem = _sweep(problem, settings, sign)
         if folder is not None and pool is None:
             swept = not sign.given
-            begin_run(folder, job, seed, problem, swept=swept)
-            # States of chains with half a pool would be of another run.
+            begin_run(folder, inputs, seed, problem, swept=swept)
+            # Chains that start from half a pool belong to another run: do not keep their states.
             folder = folder if swept else None
-        findings = _Findings(problem, chosen, seed)
+        results = _Results(problem, settings, seed)
 
-        def agree(results: list[ChainResult]) -> bool:
-            merged = merge_chains(results, problem, chosen.merge)
-            return findings.diagnose(merged, [result.draws for result in results]).agree
+        def agree(so_far: list[ChainResult]) -> bool:
+            merged = merge_chains(so_far, problem, settings.merge)
+            return results.diagnose(merged, [result.draws for result in so_far]).agree
 
         report = run_chains(
             problem,
-            chosen.n_chains,
+            settings.n_chains,
             seed,
-            findings.take,
-            algorithm=chosen.algorithm,
-            n_jobs=chosen.n_jobs,
-            executor=chosen.executor,
+            results.take,
+            algorithm=settings.algorithm,
+            n_jobs=settings.n_jobs,
+            executor=settings.executor,
             progress=progress,
             checkpoint=folder,
-            agree=agree if chosen.stop == "agreement" else None,
+            agree=agree if settings.stop == "agreement" else None,
             sign=sign,
         )
-    return problem, findings, report
+    return problem, results, report
 
 
-def _sweep(problem: Problem, chosen: Settings, sign: StopSign) -> Problem:
-    """Put the most promising simple features into the pool; the time it takes is spent."""
+def _sweep(problem: Problem, settings: Settings, sign: StopSign) -> Problem:
+    """Put the most promising simple features into the pool, within the time budget."""
     started = perf_counter()
     alone = problem.without_latent()
 
     def pause() -> bool:
         return sign.given
 
-    laws = tuple(sweep_projections(alone, pause)) if chosen.sweep_projections else ()
-    swept = laws + tuple(sweep_features(alone, chosen.sweep, pause))
+    laws = tuple(sweep_projections(alone, pause)) if settings.sweep_projections else ()
+    swept = laws + tuple(sweep_features(alone, settings.sweep, pause))
     stop = problem.budget.stop
     stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
     budget = replace(problem.budget, stop=stop)
     return replace(problem, pool=problem.pool + swept, budget=budget)
 
 
-def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunReport]:
+def _enumerate(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, RunReport]:
     """Visit all subsets of the covariates."""
-    chosen = job.settings
+    settings = inputs.settings
     n_columns = len(problem.free_names) + len(problem.latent)
-    most = _MOST_COLUMNS[find_family(chosen.family).name == "gaussian" and not problem.latent]
+    most = _MOST_COLUMNS[find_family(settings.family).name == "gaussian" and not problem.latent]
     if n_columns > most:
         msg = (
             f"algorithm='enumerate' visits all subsets of the columns and takes at most {most} "
@@ -238,17 +237,17 @@ def _enumerate(problem: Problem, job: Job) -> tuple[Problem, _Findings, RunRepor
     budget = replace(
         problem.budget, window=_WIDE_WINDOW, max_models=_MOST_MODELS, max_merged=_MOST_MODELS
     )
-    if chosen.max_model_size is None:
+    if settings.max_model_size is None:
         problem = replace(problem, max_model_size=len(problem.free_names))
     problem = replace(problem, budget=budget)
-    findings = _Findings(problem, chosen)
-    with _enumeration_bar(chosen) as report:
-        findings.take(run_enumeration(problem, report))
-    return problem, findings, RunReport(1, 1, {}, "")
+    results = _Results(problem, settings)
+    with _enumeration_bar(settings) as report:
+        results.take(run_enumeration(problem, report))
+    return problem, results, RunReport(1, 1, {}, "")
 
 
 def _warn_of(report: RunReport, n_chains: int) -> None:
-    """Tell what is missing."""
+    """Warn of chains that failed or were interrupted."""
     if report.failures:
         reasons = {failure.splitlines()[-1] for failure in report.failures.values()}
         msg = (
@@ -265,28 +264,28 @@ def _warn_of(report: RunReport, n_chains: int) -> None:
 
 
 @contextmanager
-def _checkpoint(chosen: Settings) -> Iterator[Checkpoint | None]:
-    if chosen.checkpoint is None:
+def _checkpoint(settings: Settings) -> Iterator[Checkpoint | None]:
+    if settings.checkpoint is None:
         yield None
         return
-    with Checkpoint(chosen.checkpoint, __version__) as folder:
+    with Checkpoint(settings.checkpoint, __version__) as folder:
         yield folder
 
 
 @contextmanager
-def _progress_bar(chosen: Settings) -> Iterator[Progress | None]:
-    if not chosen.progress:
+def _progress_bar(settings: Settings) -> Iterator[Progress | None]:
+    if not settings.progress:
         yield None
         return
     from dbrm.report import progress_bar
 
-    with progress_bar(chosen.n_chains, chosen.n_populations, chosen.time_budget) as update:
+    with progress_bar(settings.n_chains, settings.n_populations, settings.time_budget) as update:
         yield update
 
 
 @contextmanager
-def _enumeration_bar(chosen: Settings) -> Iterator[Callable[[int, int], None] | None]:
-    if not chosen.progress:
+def _enumeration_bar(settings: Settings) -> Iterator[Callable[[int, int], None] | None]:
+    if not settings.progress:
         yield None
         return
     from dbrm.report import counting_bar

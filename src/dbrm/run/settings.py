@@ -5,29 +5,35 @@ A value of ``None`` leaves the choice to the preset (`Settings.resolved`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import log
 from os import PathLike
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Self, TypedDict, final
 
-from dbrm.errors import InvalidSettingError, UnknownNameError
+from dbrm.errors import InvalidSettingError, UnknownNameError, suggest
 from dbrm.evidence import (
     CoefficientPrior,
     EvidenceFunction,
     Family,
-    Jeffreys,
-    KnownVariance,
     Latent,
     Link,
 )
-from dbrm.evolution import AbstractStrategy, Filtration, Operators, resolve_strategy
+from dbrm.evolution import (
+    ALGORITHMS,
+    AbstractAlgorithm,
+    AbstractStrategy,
+    Filtration,
+    Operators,
+    find_algorithm,
+    resolve_strategy,
+)
 from dbrm.features import Feature, Transform
-from dbrm.priors import Complexity, ModelPrior
+from dbrm.posterior import MERGE_RULES
+from dbrm.priors import ModelPrior
+from dbrm.run.presets import PRESETS, preset_choices, transforms_of_preset
 from dbrm.search import Mjmcmc
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "SettingsOptions"]
 
-_PRESETS = ("paper_text", "paper_code")
-# Numbers of things, at least one each, that may be left open.
+# Counts of at least one that may be left open.
 _COUNTS = (
     "n_init",
     "n_iter",
@@ -188,7 +194,7 @@ class Settings:
     sweep_projections: bool = False
     population_size: int = 15
     n_populations: int = 60
-    algorithm: Literal["gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc", "enumerate"] = "gmjmcmc"
+    algorithm: str = "gmjmcmc"
     n_init: int | None = None
     n_iter: int | None = None
     n_final: int | None = None
@@ -204,7 +210,7 @@ class Settings:
     stop: Literal["agreement"] | None = None
     subsample: int | None = None
     n_chains: int = 4
-    merge: Literal["union", "mass", "uniform"] = "union"
+    merge: str = "union"
     always: str | Sequence[str | Feature] = ()
     exclude: str | Sequence[str | Feature] = ()
     start: str | Sequence[str | Feature] = ()
@@ -254,10 +260,8 @@ class Settings:
             msg = f"max_memory must be a positive number of megabytes; got {self.max_memory!r}."
             raise InvalidSettingError(msg)
         self._check_choice("stop", (None, "agreement"))
-        self._check_choice(
-            "algorithm", ("gmjmcmc", "rgmjmcmc", "pool-gibbs", "mjmcmc", "enumerate")
-        )
-        self._check_choice("merge", ("union", "mass", "uniform"))
+        self._check_choice("algorithm", tuple(ALGORITHMS))
+        self._check_choice("merge", tuple(MERGE_RULES))
         self._check_choice("uncertainty", (None, "laplace", "plugin"))
         self._check_choice("extrapolate", (None, "hold", "follow"))
         evidence: Any = self.evidence
@@ -269,7 +273,7 @@ class Settings:
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
         self._check_choice("missing", ("error", "indicator"))
-        self._check_choice("preset", (None, *_PRESETS))
+        self._check_choice("preset", PRESETS)
 
     def _check_integer(self, name: str, *, least: int) -> None:
         value = getattr(self, name)
@@ -299,6 +303,24 @@ class Settings:
         """The latent effects on offer, also where only one was given."""
         return (self.latent,) if isinstance(self.latent, Latent) else tuple(self.latent)
 
+    @property
+    def traits(self) -> type[AbstractAlgorithm]:
+        """The class of the algorithm, whose attributes tell what it can do."""
+        return find_algorithm(self.algorithm)
+
+    @property
+    def index_columns(self) -> list[str]:
+        """Columns of the latent effects, each once: positions in time, sites, ..."""
+        columns = [effect.column for effect in self.latent_effects if effect.column is not None]
+        return list(dict.fromkeys(columns))
+
+    @property
+    def named_covariates(self) -> list[str]:
+        """Covariates that the user names in `always`, `keep` or `start`."""
+        lists = (self.always, self.keep, self.start)
+        names = [name for given in lists for name in ([given] if isinstance(given, str) else given)]
+        return [name for name in names if isinstance(name, str)]
+
     def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, name)
         if value not in allowed:
@@ -308,11 +330,15 @@ class Settings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Build settings from keyword arguments; a misspelt one is named."""
-        known = {field.name for field in fields(cls)}
+        """Build settings from keyword arguments; for a misspelt one suggest the nearest."""
+        known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:
-                msg = f"Unknown setting {name!r}. Known settings: {', '.join(sorted(known))}."
+                nearest = suggest(name, known)
+                msg = (
+                    f"Unknown setting {name!r}{nearest}. Known settings: "
+                    f"{', '.join(sorted(known))}."
+                )
                 raise UnknownNameError(msg)
         return cls(**options)
 
@@ -323,64 +349,70 @@ class Settings:
         return {name: text for name, text in texts.items() if text != usual[name]}
 
     def resolved(self, family: str, n: float) -> "Settings":
-        """Fill in what was left to the preset."""
-        chosen = _PRESET_CHOICES[self.preset](family, n)
-        given = {name: getattr(self, name) for name in chosen}
-        merged = {name: chosen[name] if given[name] is None else given[name] for name in chosen}
-        if self.preset == "paper_code":
-            merged["transforms"] = _as_in_the_scripts(merged["transforms"])
-        return replace(self, **merged)
-
-
-def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
-    """What the comparison of defaults advises, as far as searches of default length get."""
-    exact = family == "gaussian"
-    return {
-        "prior": Jeffreys() if exact else Jeffreys(constant="unit_information"),
-        "penalty": "bic" if exact else "multiplicity",
-        "transforms": "smooth",
-        "operators": Operators(),
-        "latent_charge": "hyperparameter",
-    }
-
-
-def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
-    """The paper's Section 4: Jeffreys; a = e^-2 for classification, n^-2 otherwise."""
-    return {
-        "prior": Jeffreys(),
-        "penalty": "aic" if family == "binomial" else "bic",
-        "transforms": "paper-classification" if family == "binomial" else "paper-g1",
-        "operators": Operators(),
-        "latent_charge": "effect",
-    }
-
-
-def _paper_code(family: str, n: float) -> dict[str, Any]:
-    """What the published scripts ran: known variance and a = 1/n; half a nat per sign."""
-    if family == "gaussian":
-        return {
-            "prior": KnownVariance(),
-            "penalty": Complexity(log(max(n, 1.0))),
-            "transforms": "paper-g1",
-            "operators": Operators(1, 10, 5, 1),
-            "latent_charge": "effect",
+        """Fill in what is left to the defaults or the preset; `n` counts the observations."""
+        open_ = {
+            name: value
+            for name, value in preset_choices(self.preset, family, n).items()
+            if getattr(self, name) is None
         }
-    return {
-        "prior": Jeffreys(constant="none"),
-        "penalty": "script-weights",
-        "transforms": "paper-classification",
-        "operators": Operators(1, 1, 1, 1),
-        "latent_charge": "effect",
-    }
+        resolved = replace(self, **open_)
+        return replace(resolved, transforms=transforms_of_preset(self.preset, resolved.transforms))
 
 
-_PRESET_CHOICES = {None: _default, "paper_text": _paper_text, "paper_code": _paper_code}
+class SettingsOptions(TypedDict, total=False):
+    """The fields of `Settings` as keyword arguments, for editors and type checkers."""
 
-
-def _as_in_the_scripts(transforms: Any) -> Any:
-    """The scripts' versions of G1 (with a cosine) and G2: angles in degrees."""
-    if isinstance(transforms, str):
-        return f"{transforms}-code" if transforms in ("paper-g1", "paper-g2") else transforms
-    if isinstance(transforms, Sequence):
-        return [_as_in_the_scripts(item) for item in transforms]
-    return transforms
+    family: str | Family
+    link: str | Link | None
+    prior: str | Mapping[str, Any] | CoefficientPrior | None
+    penalty: str | float | ModelPrior | None
+    transforms: str | Transform | Sequence[str | Transform] | None
+    operators: Operators | Mapping[str, float] | None
+    adaptive_operators: bool
+    max_depth: int
+    max_complexity: int
+    max_model_size: int | None
+    projection: str | int | AbstractStrategy
+    max_projection: int
+    sweep: int
+    sweep_projections: bool
+    population_size: int
+    n_populations: int
+    algorithm: str
+    n_init: int | None
+    n_iter: int | None
+    n_final: int | None
+    mjmcmc: Mjmcmc | Mapping[str, Any] | None
+    filtration: Filtration | Mapping[str, float] | None
+    keep: Sequence[str]
+    max_unique: int | None
+    max_evaluations: int | None
+    time_budget: float | None
+    max_models: int | None
+    max_memory: float | None
+    max_averaged: int | None
+    stop: Literal["agreement"] | None
+    subsample: int | None
+    n_chains: int
+    merge: str
+    always: str | Sequence[str | Feature]
+    exclude: str | Sequence[str | Feature]
+    start: str | Sequence[str | Feature]
+    costs: Mapping[str, float] | None
+    units: Mapping[str, str] | None
+    heredity: Literal["weak", "strong"] | None
+    groups: Literal["factors"] | Sequence[Sequence[str]] | None
+    scale: Literal["standard"] | None
+    missing: Literal["error", "indicator"]
+    preset: Literal["paper_text", "paper_code"] | None
+    uncertainty: Literal["laplace", "plugin"] | None
+    extrapolate: Literal["hold", "follow"] | None
+    evidence: EvidenceFunction | None
+    latent: Latent | Sequence[Latent]
+    max_latent: int | None
+    latent_charge: Literal["hyperparameter", "effect"] | None
+    n_jobs: int | None
+    random_state: Any
+    progress: bool
+    executor: Any
+    checkpoint: str | PathLike[str] | None

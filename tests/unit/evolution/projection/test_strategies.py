@@ -230,20 +230,22 @@ def test_names_and_numbers_mean_the_same():
 
 def test_settings_choose_the_strategy(rng):
     """The presets mean the paper's own versions of 2, 3 and 4."""
-    from dbrm.run.problem import observe, pose
+    from dbrm.run.inputs import read_in_memory
+    from dbrm.run.problem import build_problem
 
-    table = Table(("x1", "x2"), rng.normal(size=(30, 2)))
-    observations = observe(rng.normal(size=30), 30)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    extras = dict.fromkeys(("sample_weight", "offset", "trials", "exposure"))
 
-    def chosen(**options):
-        return pose(table, observations, dbrm.Settings(**options)).projector.strategy
+    def strategy(**options):
+        inputs = read_in_memory(X, y, dbrm.Settings(**options), extras=extras)
+        return build_problem(inputs).projector.strategy
 
-    assert chosen() == OptimizeThenTransform()
-    assert chosen(projection=2) == TransformThenOptimize(outer_affine=True)
-    assert chosen(projection=3, preset="paper_text") == AllLayers(outer_affine=False)
-    assert chosen(projection=4) == Bayes(integrated=True)
-    assert chosen(projection=4, preset="paper_text") == Bayes(integrated=False)
-    assert chosen(projection=Bayes(), preset="paper_code") == Bayes()
+    assert strategy() == OptimizeThenTransform()
+    assert strategy(projection=2) == TransformThenOptimize(outer_affine=True)
+    assert strategy(projection=3, preset="paper_text") == AllLayers(outer_affine=False)
+    assert strategy(projection=4) == Bayes(integrated=True)
+    assert strategy(projection=4, preset="paper_text") == Bayes(integrated=False)
+    assert strategy(projection=Bayes(), preset="paper_code") == Bayes()
 
 
 @pytest.mark.parametrize("merge", ["mass", "uniform"])

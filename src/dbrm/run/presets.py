@@ -1,0 +1,93 @@
+"""What settings that the user leaves open mean: the defaults, and the two presets of the paper.
+
+`Settings` leaves them at ``None``; they depend on the family and on the number of observations.
+"""
+
+from collections.abc import Callable, Sequence
+from math import log
+from typing import Any
+
+from dbrm.evidence import Jeffreys, KnownVariance
+from dbrm.evolution import Operators
+from dbrm.priors import Complexity
+
+__all__ = ["PRESETS", "preset_choices", "transforms_of_preset"]
+
+
+def preset_choices(preset: str | None, family: str, n: float) -> dict[str, Any]:
+    """Values of the settings that a preset decides; `n` is the number of observations."""
+    return _CHOICES[preset](family, n)
+
+
+def transforms_of_preset(preset: str | None, transforms: Any) -> Any:
+    """The transforms that a preset means by these names.
+
+    Under ``"paper_code"`` the sets G1 (with a cosine) and G2 take angles in degrees, as the
+    published scripts did.
+    """
+    if preset != "paper_code":
+        return transforms
+    if isinstance(transforms, str):
+        return f"{transforms}-code" if transforms in ("paper-g1", "paper-g2") else transforms
+    if isinstance(transforms, Sequence):
+        return [transforms_of_preset(preset, item) for item in transforms]
+    return transforms
+
+
+def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
+    """The defaults, chosen by the comparison in docs/decisions/0012."""
+    exact = family == "gaussian"
+    return {
+        "prior": Jeffreys() if exact else Jeffreys(constant="unit_information"),
+        "penalty": "bic" if exact else "multiplicity",
+        "transforms": "smooth",
+        "operators": Operators(),
+        "latent_charge": "hyperparameter",
+        "uncertainty": "laplace",
+        "extrapolate": "hold",
+    }
+
+
+def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
+    """The paper's Section 4: Jeffreys; a = e^-2 for classification, n^-2 otherwise."""
+    return {
+        "prior": Jeffreys(),
+        "penalty": "aic" if family == "binomial" else "bic",
+        "transforms": "paper-classification" if family == "binomial" else "paper-g1",
+        "operators": Operators(),
+        "latent_charge": "effect",
+        "uncertainty": "plugin",
+        "extrapolate": "follow",
+    }
+
+
+def _paper_code(family: str, n: float) -> dict[str, Any]:
+    """What the published scripts ran: known variance and a = 1/n; half a nat per sign."""
+    if family == "gaussian":
+        return {
+            "prior": KnownVariance(),
+            "penalty": Complexity(log(max(n, 1.0))),
+            "transforms": "paper-g1",
+            "operators": Operators(1, 10, 5, 1),
+            "latent_charge": "effect",
+            "uncertainty": "plugin",
+            "extrapolate": "follow",
+        }
+    return {
+        "prior": Jeffreys(constant="none"),
+        "penalty": "script-weights",
+        "transforms": "paper-classification",
+        "operators": Operators(1, 1, 1, 1),
+        "latent_charge": "effect",
+        "uncertainty": "plugin",
+        "extrapolate": "follow",
+    }
+
+
+_CHOICES: dict[str | None, Callable[[str, float], dict[str, Any]]] = {
+    None: _default,
+    "paper_text": _paper_text,
+    "paper_code": _paper_code,
+}
+# What `preset=` takes.
+PRESETS = tuple(_CHOICES)
