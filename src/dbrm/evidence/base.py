@@ -58,14 +58,14 @@ class ModelFit:
 
 @dataclass(frozen=True, slots=True)
 class ScoreTest:
-    """How much a candidate to a model promises; for deciding where to look, never reported.
+    """Expected gain from adding a candidate column; for deciding where to look, never reported.
 
     Parameters
     ----------
     residual
         Score residual of the model: what a candidate should correlate with.
     gain
-        Log evidence promised by a column that explains this share of the residual.
+        Expected gain in log evidence of a column that explains this share of the residual.
     """
 
     residual: FloatArray

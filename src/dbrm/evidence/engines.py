@@ -98,14 +98,14 @@ def build_engine(
         A function that replaces the log evidence; the family still serves projections,
         coefficients and predictions.
     """
-    chosen = find_family(family)
-    found = find_link(link or chosen.default_link)
-    _check_offset(observations, found)
-    if found.name == chosen.exact_link:
+    family = find_family(family)
+    link = find_link(link or family.default_link)
+    _check_offset(observations, link)
+    if link.name == family.exact_link:
         for name in ("trials", "exposure"):
             if getattr(observations, name) is not None:
                 msg = (
-                    f"family={chosen.name!r} has no {name}; leave it out or choose another family."
+                    f"family={family.name!r} has no {name}; leave it out or choose another family."
                 )
                 raise InvalidDataError(msg)
         engine: AbstractEngine = GaussianEngine(
@@ -119,7 +119,7 @@ def build_engine(
         engine = GlmEngine(
             response=observations.response,
             prior=prior,
-            family=chosen,
+            family=family,
             link=link,
             weights=observations.weights,
             always=always,
@@ -190,15 +190,15 @@ def add_latent(
     always: Matrix | None,
 ) -> LatentEngine:
     """An engine whose models may have latent effects; `engine` answers for columns alone."""
-    chosen = find_family(family)
-    found = find_link(link or chosen.default_link)
+    family = find_family(family)
+    link = find_link(link or family.default_link)
     if isinstance(engine, FunctionEngine):
         msg = "latent= needs the evidence of a family and cannot be combined with evidence=."
         raise InvalidSettingError(msg)
-    if not isinstance(chosen, CompiledFamily) or found.code is None:
+    if not isinstance(family, CompiledFamily) or link.code is None:
         msg = (
             "latent= works with the built-in families and links; "
-            f"got family={chosen.name!r}, link={found.name!r}."
+            f"got family={family.name!r}, link={link.name!r}."
         )
         raise InvalidSettingError(msg)
     n_rows = observations.response.size
@@ -213,8 +213,8 @@ def add_latent(
         base=engine,
         response=observations.response,
         prior=prior,
-        family=chosen,
-        link=found,
+        family=family,
+        link=link,
         weights=filled(observations.weights, 1.0),
         trials=filled(observations.trials, 1.0),
         offset=offset,

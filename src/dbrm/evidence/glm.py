@@ -290,8 +290,8 @@ class GlmEngine(AbstractEngine):
         )
 
     def score_test(self, columns: Matrix) -> ScoreTest:
-        r"""Screen by the score test: a candidate that explains a share :math:`r` of the score
-        residual :math:`s` promises :math:`\frac12 r\,s's/\bar w`, less its price under the prior.
+        r"""Prepare the score test: a candidate that explains a share :math:`r` of the score
+        residual :math:`s` gains about :math:`\frac12 r\,s's/\bar w`, less its price in the prior.
         """
         family, link = self.family, self.link
         assert isinstance(family, Family)

@@ -37,8 +37,8 @@ _SAME_DISPERSION, _SAME_VALUE = 1e-9, 1e-13
 
 @final
 @dataclass(slots=True, eq=False)
-class _Place:
-    """Coefficients of one model and everything that follows from them."""
+class _State:
+    """Coefficients of one model, and value, score and information there."""
 
     beta: FloatArray
     eta: Column
@@ -90,32 +90,32 @@ class PythonPopulation(AbstractGlmPopulation):
 
     def evaluate(self, mask: Mask) -> tuple[float, Status]:
         """Log evidence and status of one mask."""
-        chosen = self._chosen(mask)
-        row = chosen.size - self.n_fixed
+        members = self._members(mask)
+        row = members.size - self.n_fixed
         if self.prior.kind == TABLE and self.prior.table.constant[row] == -np.inf:
             return -np.inf, Status.UNDEFINED
         if self.prior.kind == NORMAL_LOG_GAMMA:
-            return self._integrate(chosen)
-        if self.prior.kind == TABLE and not self._independent(chosen):
+            return self._integrate(members)
+        if self.prior.kind == TABLE and not self._independent(members):
             return -np.inf, Status.RANK_DEFICIENT
-        place, status = self._fit(chosen, self._penalty(chosen, self.prior.rate))
+        state, status = self._fit(members, self._penalty(members, self.prior.rate))
         if self.prior.kind == NORMAL:
-            return self._score_normal(place, chosen, self.prior.rate), status
-        information, wald = self._wald(place, chosen) if self.prior.strict else (0.0, 0.0)
-        score = self.prior.table.value(place.value, information, wald, row)
+            return self._score_normal(state, members, self.prior.rate), status
+        information, wald = self._wald(state, members) if self.prior.strict else (0.0, 0.0)
+        score = self.prior.table.value(state.value, information, wald, row)
         return score + self.prior.dispersion, status
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:  # noqa: ARG002
         """Maximum of one model; Firth's correction is for compiled families only."""
-        chosen = self._chosen(mask)
-        penalty = self._penalty(chosen, self._typical_precision)
-        place, status = self._fit(chosen, penalty)
+        members = self._members(mask)
+        penalty = self._penalty(members, self._typical_precision)
+        state, status = self._fit(members, penalty)
         return Solution(
-            place.value,
-            place.dispersion,
-            place.beta,
-            np.asarray(np.linalg.pinv(self._information(place, chosen, penalty), hermitian=True)),
-            place.eta,
+            state.value,
+            state.dispersion,
+            state.beta,
+            np.asarray(np.linalg.pinv(self._information(state, members, penalty), hermitian=True)),
+            state.eta,
             status,
         )
 
@@ -129,11 +129,11 @@ class PythonPopulation(AbstractGlmPopulation):
     def _units(self) -> FloatArray:
         return self.prior.units(self.design.scale)
 
-    def _chosen(self, mask: Mask) -> Any:
+    def _members(self, mask: Mask) -> Any:
         return np.concatenate([np.arange(self.n_fixed), self.n_fixed + np.flatnonzero(mask)])
 
-    def _independent(self, chosen: Any) -> bool:
-        sub = self._unit_gram[np.ix_(chosen, chosen)].copy()
+    def _independent(self, members: Any) -> bool:
+        sub = self._unit_gram[np.ix_(members, members)].copy()
         if np.any(np.diag(sub) < 0.5):
             return False
         for j in range(len(sub)):
@@ -142,13 +142,13 @@ class PythonPopulation(AbstractGlmPopulation):
             sub[j + 1 :, j + 1 :] -= np.outer(sub[j + 1 :, j], sub[j, j + 1 :]) / sub[j, j]
         return True
 
-    def _penalty(self, chosen: Any, precision: float) -> FloatArray:
+    def _penalty(self, members: Any, precision: float) -> FloatArray:
         with np.errstate(over="ignore"):
-            penalty = np.minimum(precision / self._units[chosen] ** 2, 1e100)
+            penalty = np.minimum(precision / self._units[members] ** 2, 1e100)
         penalty[0] = 0.0
         return np.asarray(penalty)
 
-    def _at(self, beta: FloatArray, eta: Column, dispersion: float) -> _Place:
+    def _at(self, beta: FloatArray, eta: Column, dispersion: float) -> _State:
         """Value, score and expected information at a linear predictor."""
         density, score, information = self.family.linearise(
             self.link, eta, self.response, dispersion, self.trials
@@ -156,110 +156,110 @@ class PythonPopulation(AbstractGlmPopulation):
         value = float(self.weights @ density)
         value = value if value < np.inf else -np.inf
         weights = self.weights
-        return _Place(beta, eta, dispersion, value, weights * score, weights * information)
+        return _State(beta, eta, dispersion, value, weights * score, weights * information)
 
     @cached_property
-    def _null(self) -> _Place:
-        chosen = np.arange(self.n_fixed)
+    def _null(self) -> _State:
+        members = np.arange(self.n_fixed)
         offset = self.design.offset[: self.design.n_live]
         beta = np.zeros(self.n_fixed)
         beta[0] = self.inner_eta - float(np.average(offset, weights=self.weights * self.trials))
         start = self._at(beta, offset + beta[0], self.family.given_dispersion or 1.0)
-        return self._climb(start, chosen, self._penalty(chosen, self._typical_precision))[0]
+        return self._maximise(start, members, self._penalty(members, self._typical_precision))[0]
 
-    def _fit(self, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
+    def _fit(self, members: Any, penalty: FloatArray) -> tuple[_State, Status]:
         null = self._null
-        beta = np.zeros(chosen.size)
+        beta = np.zeros(members.size)
         beta[: self.n_fixed] = null.beta
-        return self._climb(self._at(beta, null.eta, null.dispersion), chosen, penalty)
+        return self._maximise(self._at(beta, null.eta, null.dispersion), members, penalty)
 
-    def _climb(self, place: _Place, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
+    def _maximise(self, state: _State, members: Any, penalty: FloatArray) -> tuple[_State, Status]:
         """Maximise over coefficients and dispersion in turn."""
         status = Status.OK
         for _ in range(self.max_iterations):
-            place, status = self._newton(place, chosen, penalty)
+            state, status = self._newton(state, members, penalty)
             if not self.family.estimates_dispersion:
                 break
-            mean = self.family.clip_mean(self.link.mean(place.eta))
-            before = place
+            mean = self.family.clip_mean(self.link.mean(state.eta))
+            before = state
             after = self.family.estimate_dispersion(self.response, mean, self.weights)
-            place = self._at(place.beta, place.eta, after)
-            gain = place.value - before.value
+            state = self._at(state.beta, state.eta, after)
+            gain = state.value - before.value
             if abs(log(after / before.dispersion)) < _SAME_DISPERSION or (
-                0.0 <= gain <= _SAME_VALUE * (1.0 + abs(place.value))
+                0.0 <= gain <= _SAME_VALUE * (1.0 + abs(state.value))
             ):
                 break
-        return place, status
+        return state, status
 
-    def _newton(self, place: _Place, chosen: Any, penalty: FloatArray) -> tuple[_Place, Status]:
-        columns = self._columns[chosen]
+    def _newton(self, state: _State, members: Any, penalty: FloatArray) -> tuple[_State, Status]:
+        columns = self._columns[members]
         for _ in range(self.max_iterations):
-            information = self._information(place, chosen, penalty)
-            gradient = columns @ place.score - penalty * place.beta
+            information = self._information(state, members, penalty)
+            gradient = columns @ state.score - penalty * state.beta
             direction = np.asarray(scipy.linalg.lstsq(information, gradient)[0])
             decrement = float(gradient @ direction)
             step = direction @ columns
             jump = float(np.max(np.abs(step), initial=0.0))
             if decrement < _REMAINDER and jump > _RUNAWAY:
-                place.value += 0.5 * decrement
-                return place, Status.SEPARATED
+                state.value += 0.5 * decrement
+                return state, Status.SEPARATED
             if decrement < _REMAINDER and jump < 1e-8:
-                return place, Status.OK
-            new = self._advance(place, direction, step, penalty)
+                return state, Status.OK
+            new = self._advance(state, direction, step, penalty)
             if new is None:
-                return place, Status.OK if decrement < 1e-6 else Status.NOT_CONVERGED
-            place = new
-        return place, Status.NOT_CONVERGED
+                return state, Status.OK if decrement < 1e-6 else Status.NOT_CONVERGED
+            state = new
+        return state, Status.NOT_CONVERGED
 
     def _advance(
-        self, place: _Place, direction: FloatArray, step: Column, penalty: FloatArray
-    ) -> _Place | None:
-        before = place.value - 0.5 * float(penalty @ place.beta**2)
+        self, state: _State, direction: FloatArray, step: Column, penalty: FloatArray
+    ) -> _State | None:
+        before = state.value - 0.5 * float(penalty @ state.beta**2)
         fraction = 1.0
         for _ in range(40):
-            beta = place.beta + fraction * direction
-            new = self._at(beta, place.eta + fraction * step, place.dispersion)
+            beta = state.beta + fraction * direction
+            new = self._at(beta, state.eta + fraction * step, state.dispersion)
             if new.value - 0.5 * float(penalty @ beta**2) >= before - 1e-13 * (1 + abs(before)):
                 return new
             fraction *= 0.5
         return None
 
-    def _information(self, place: _Place, chosen: Any, penalty: FloatArray) -> Matrix:
-        columns = self._columns[chosen]
-        return np.asarray((columns * place.weight) @ columns.T + np.diag(penalty))
+    def _information(self, state: _State, members: Any, penalty: FloatArray) -> Matrix:
+        columns = self._columns[members]
+        return np.asarray((columns * state.weight) @ columns.T + np.diag(penalty))
 
-    def _wald(self, place: _Place, chosen: Any) -> tuple[float, float]:
-        information = self._information(place, chosen, np.zeros(chosen.size))
-        slopes = place.beta[1:]
+    def _wald(self, state: _State, members: Any) -> tuple[float, float]:
+        information = self._information(state, members, np.zeros(members.size))
+        slopes = state.beta[1:]
         cross = float(information[0, 1:] @ slopes)
         wald = float(slopes @ information[1:, 1:] @ slopes) - cross**2 / information[0, 0]
         return log(information[0, 0]), max(wald, 0.0)
 
-    def _score_normal(self, place: _Place, chosen: Any, precision: float) -> float:
-        penalty = self._penalty(chosen, precision)
-        determinant = float(np.linalg.slogdet(self._information(place, chosen, penalty))[1])
-        half = 0.5 * (chosen.size - 1) * log(precision) - float(
-            np.sum(np.log(self._units[chosen[1:]]))
+    def _score_normal(self, state: _State, members: Any, precision: float) -> float:
+        penalty = self._penalty(members, precision)
+        determinant = float(np.linalg.slogdet(self._information(state, members, penalty))[1])
+        half = 0.5 * (members.size - 1) * log(precision) - float(
+            np.sum(np.log(self._units[members[1:]]))
         )
-        value = place.value - 0.5 * float(penalty @ place.beta**2) + half
+        value = state.value - 0.5 * float(penalty @ state.beta**2) + half
         return float(value + 0.5 * log(2 * pi) - 0.5 * determinant + self.prior.dispersion)
 
-    def _integrate(self, chosen: Any) -> tuple[float, Status]:
+    def _integrate(self, members: Any) -> tuple[float, Status]:
         """Trapezoidal rule over the log precision, from tight to loose priors."""
         shape, rate = self.prior.shape, self.prior.rate
         top, step = log(max(shape, 1.0) / rate) + 5.0, 0.25
-        place, status = self._fit(chosen, self._penalty(chosen, float(np.exp(top))))
-        if chosen.size == 1:
-            return self._score_normal(place, chosen, 1.0), status
+        state, status = self._fit(members, self._penalty(members, float(np.exp(top))))
+        if members.size == 1:
+            return self._score_normal(state, members, 1.0), status
         terms: list[float] = []
         for node in range(600):
             psi = top - step * node
             precision = float(np.exp(psi))
-            penalty = self._penalty(chosen, precision)
-            place, status = self._climb(place, chosen, penalty)
-            term = self._score_normal(place, chosen, precision) - lgamma(shape)
+            penalty = self._penalty(members, precision)
+            state, status = self._maximise(state, members, penalty)
+            term = self._score_normal(state, members, precision) - lgamma(shape)
             terms.append(term + shape * (log(rate) + psi) - rate * precision)
-            loose = np.max(penalty / np.diag(self._information(place, chosen, penalty))) < 1e-3
+            loose = np.max(penalty / np.diag(self._information(state, members, penalty))) < 1e-3
             if loose and terms[-1] < max(terms) - 40.0:
                 break
         return float(np.logaddexp.reduce(terms)) + log(step), status

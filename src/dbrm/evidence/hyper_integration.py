@@ -23,14 +23,14 @@ from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
 from dbrm.evidence.nested_laplace import LOG_LIMIT, Conditional, Point
 from dbrm.status import Status
 
-__all__ = ["Integral", "climb", "integrate", "integrate_precision"]
+__all__ = ["Integral", "find_mode", "integrate", "integrate_precision"]
 
 Evaluate = Callable[[FloatArray, Point], Point]
 
 _DIFFERENCE = 0.05
 _LONGEST_STEP = 2.0
-# The mode is near within so many standard deviations: good enough for a lattice, for an anchor;
-# split normals need it closer.
+# Distances from the mode, in standard deviations, that are near enough for a lattice or an
+# anchor, and for split normals.
 _NEAR, _CLOSE = 0.25, 0.04
 _ITERATIONS = 25
 # Flatter directions are given this standard deviation, and a hard wall ends them.
@@ -59,7 +59,7 @@ class Integral:
         return np.asarray(np.exp(logs - self.log_value))
 
 
-def climb(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Point, Matrix]:
+def find_mode(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Point, Matrix]:
     """Come near the mode; return the point and the scaled eigenvectors of the covariance."""
     point = start
     for _ in range(_ITERATIONS):
@@ -119,8 +119,8 @@ def integrate(evaluate: Evaluate, start: Point) -> Integral:
     if start.theta.size == 0 or start.value == -inf:
         return Integral(start.value, [start], np.zeros(1))
     if start.theta.size > max(_STEP):
-        return _split_normals(evaluate, *climb(evaluate, start, _CLOSE))
-    return _lattice(evaluate, *climb(evaluate, start))
+        return _split_normals(evaluate, *find_mode(evaluate, start, _CLOSE))
+    return _lattice(evaluate, *find_mode(evaluate, start))
 
 
 def _lattice(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask
-from dbrm.evidence.hyper_integration import climb
+from dbrm.evidence.hyper_integration import find_mode
 from dbrm.evidence.nested_laplace import Conditional, Point
 
 __all__ = ["Anchor", "Key", "combine"]
@@ -43,7 +43,7 @@ class Anchor:
         def evaluate(theta: FloatArray, near: Point) -> Point:
             return model.at(theta, (near.delta, near.beta))
 
-        top, scales = climb(evaluate, start)
+        top, scales = find_mode(evaluate, start)
         free = scales
         if model.noise.profiled:
             free = scales[1:, 1:]

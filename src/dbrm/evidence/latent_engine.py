@@ -25,7 +25,7 @@ from dbrm.evidence.coefficient_priors.classical import AIC, BIC, KnownVariance
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.glm_prior import GlmPrior, glm_prior
-from dbrm.evidence.hyper_integration import Integral, climb, integrate
+from dbrm.evidence.hyper_integration import Integral, find_mode, integrate
 from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent.hyperpriors import ExponentialDeviation
 from dbrm.evidence.latent.layout import Layout
@@ -224,7 +224,7 @@ class LatentEngine(AbstractEngine):
         )
 
     def _prior(self, size: int) -> GlmPrior:
-        """The coefficient prior for models with so many slopes, as one row of a table."""
+        """The coefficient prior for models with this many slopes, as one row of a table."""
         sizes = np.array([size])
         if isinstance(self.prior, KnownVariance):
             shape = GaussianShape(self.n, 1.0, 1e-12)
@@ -252,7 +252,7 @@ class LatentEngine(AbstractEngine):
 
         if not self.noise.profiled:
             return integrate(evaluate, start)
-        centre, _ = climb(evaluate, start)
+        centre, _ = find_mode(evaluate, start)
         fixed = centre.theta[:1]
 
         def given(psi: FloatArray, near: Point) -> Point:

@@ -47,7 +47,7 @@ class ScoreTable:
     shift, linear
         :math:`e` (the :math:`1/g` of a fixed g-prior) and the coefficient :math:`b`.
     ceiling
-        Largest residual fraction that is told from worse ones.
+        Largest residual fraction that can be distinguished from worse ones.
     pieces, scale, inverse_width
         Coefficients of :math:`h_p`, the :math:`m` of its argument, panels per unit of it.
     """

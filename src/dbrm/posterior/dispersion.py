@@ -29,7 +29,7 @@ __all__ = ["DispersionPosterior", "dispersion_posteriors"]
 
 # Points lie this share of the posterior standard deviation, about (2/n)^(1/2), apart.
 _STEP = 1.5
-# Points whose density is this many nats below the highest are left out; at most so many.
+# Points whose density is this many nats below the highest are left out; most points.
 _DROP, _MOST = 6.0, 60
 # With more observations the dispersion counts as known.
 _MANY = 5_000.0

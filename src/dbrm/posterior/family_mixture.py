@@ -1,4 +1,4 @@
-r"""The predictive law of a generalised linear model, mixed over models and coefficients.
+r"""The predictive distribution of a generalised linear model, mixed over models and coefficients.
 
 Within a model the linear predictor of a new row has a distribution
 (`dbrm.posterior.predictor_distribution`) about :math:`x'\hat\beta` with the variance

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dbrm._typing import Matrix
 from dbrm.errors import InvalidSettingError
 from dbrm.posterior.draws import CoefficientDraws, draw_models
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
-from dbrm.search import log_sum_exp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ def _leave_one_out(log_density: Matrix) -> dict[str, float]:
 
 
 def _waic(log_density: Matrix) -> dict[str, float]:
-    lpd = np.array([log_sum_exp(column) for column in log_density.T]) - np.log(len(log_density))
+    lpd = logsumexp(log_density, axis=0) - np.log(len(log_density))
     penalty = float(np.var(log_density, axis=0, ddof=1).sum())
     return {"elpd_waic": float(lpd.sum()) - penalty, "p_waic": penalty}
 

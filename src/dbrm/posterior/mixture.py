@@ -1,4 +1,4 @@
-r"""The predictive law of a Gaussian response: a mixture of t distributions, one per model.
+r"""The predictive distribution of a Gaussian response: a mixture of t distributions, one per model.
 
 For a new row with design vector :math:`x` and model posterior
 :math:`\beta \sim t_\nu(\hat\beta, \phi C)`,

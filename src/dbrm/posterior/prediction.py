@@ -106,7 +106,7 @@ class AveragedModels:
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
     ) -> Iterator[StudentMixture | FamilyMixture]:
-        """The predictive distribution of the rows, so many of them at a time as memory allows."""
+        """The predictive distribution of the rows, in blocks that fit into memory."""
         n = table.n_rows
         shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
@@ -126,7 +126,7 @@ class AveragedModels:
     def _predictors(
         self, table: Table, shift: Column
     ) -> Iterator[tuple[slice, Predictor, Matrix | None]]:
-        """Linear predictors of the rows, so many of them at a time as memory allows.
+        """Linear predictors of the rows, in blocks that fit into memory.
 
         Under a log link with the highest means that are allowed; under the identity they keep
         within the limits already.

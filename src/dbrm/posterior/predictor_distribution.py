@@ -34,9 +34,9 @@ from dbrm._typing import Column, IntArray, Mask, Matrix
 
 __all__ = ["AbstractPredictor", "LogGammaPredictor", "NormalPredictor", "Rule"]
 
-# Nodes of a rule reach so many standard deviations on both sides; at most so many.
+# Standard deviations that the nodes of a rule reach on both sides; most nodes.
 _REACH, _MOST_NODES = 7.0, 401
-# Components of a grid are followed so many standard deviations, for a cdf to 1e-5.
+# Standard deviations that a grid follows its components, for a cdf to 1e-5.
 _GRID_REACH = 4.5
 # Least shape of a gamma: below it nearly all mass is at rates of nothing, however far down.
 _LEAST_SHAPE = 0.25

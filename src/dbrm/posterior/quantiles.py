@@ -1,9 +1,10 @@
-r"""Quantiles of many predictive laws at once, from their cdf alone.
+r"""Quantiles of many predictive distributions at once, from their cdf alone.
 
 A root of :math:`F_i(x) = q` per row, by the secant method on :math:`\Phi^{-1}\{F_i(x)\}`,
-which is nearly straight for laws that are nearly normal (for positive responses as a
-function of :math:`\log x`); brackets around every root make it safe. Rows that are done
-leave, so that the cdf is computed about six times.
+which is nearly straight for distributions that are nearly normal (for positive responses as
+a function of :math:`\log x`); brackets around every root make it safe. Rows that are done
+leave, so that the cdf is computed about six times. (SciPy's `elementwise.find_root` needs a
+bracket first and computes it nine to eleven times.)
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from dbrm._typing import Column, FloatArray, IntArray, Mask
 
 __all__ = ["find_quantiles"]
 
-# The cdf of chosen rows at one value each.
+# The cdf of some rows at one value each.
 Cdf = Callable[[Column, IntArray], FloatArray]
 
 _MOST_STEPS = 400
@@ -41,7 +42,7 @@ def find_quantiles(
     Parameters
     ----------
     centre, spread
-        Roughly where each law is and how wide; not a number for rows without one.
+        Roughly where each distribution is and how wide; not a number for rows without one.
     discrete
         Whether values are whole numbers, none negative.
     positive
@@ -133,7 +134,7 @@ class _Search:
         self.high[rows] = np.where(below, self.high[rows], at)
         low, high = self.low[rows], self.high[rows]
         if self.whole:
-            # Whole numbers beyond 1e15 have no neighbours to be told from.
+            # Whole numbers beyond 1e15 cannot be distinguished from their neighbours.
             done = high - low <= np.maximum(1.0, 1e-15 * low)
         else:
             close = np.abs(chance - level) <= _CLOSE * np.minimum(level, 1.0 - level)

@@ -98,15 +98,10 @@ def _facts(posterior: "Posterior") -> list[str]:
     return [
         f"{record.n_rows or posterior._source.n_rows:,} rows",
         f"{len(posterior.recipe.input_names):,} covariates",
-        f"{'Gaussian' if glm is None else _family(glm.family.name)} response",
+        f"{'Gaussian' if glm is None else glm.family.label} response",
         "all models" if record.algorithm == "enumerate" else f"{record.n_chains} {chains}",
         f"{record.n_evaluated:,} models evaluated",
     ]
-
-
-def _family(name: str) -> str:
-    """A family's name in a sentence: Poisson was a person, gamma is a letter."""
-    return "Poisson" if name == "poisson" else name.replace("_", " ")
 
 
 def _best(posterior: "Posterior") -> dict[str, Any]:

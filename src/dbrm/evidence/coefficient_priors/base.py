@@ -37,7 +37,7 @@ class GaussianShape:
     total
         :math:`\mathrm{TSS} = \sum_i (y_i - \bar y)^2`.
     floor
-        Smallest residual fraction that is told from a perfect fit.
+        Smallest residual fraction that can be distinguished from a perfect fit.
     """
 
     n: float

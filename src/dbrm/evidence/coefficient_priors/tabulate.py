@@ -19,7 +19,7 @@ __all__ = ["WIDEST", "panels_per_unit", "tabulate"]
 # Nodes of a sampled panel.
 NODES = 32
 # The whole range is a multiple of this; sampled panels are this wide, or halves of it, and
-# cover so many stored ones at most.
+# cover at most this many stored ones.
 WIDEST = 8
 MOST_STORED = 64
 # Stored panels per unit where nothing finer is tried.

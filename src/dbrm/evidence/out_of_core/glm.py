@@ -43,7 +43,7 @@ from dbrm.status import Status
 
 __all__ = ["OutOfCoreGlmEngine"]
 
-# Nats that another step promises, below which a population is expanded where it stands.
+# A population is expanded where it is once another step is expected to gain fewer nats.
 _NEAR = 0.1
 _MOST_STEPS, _MOST_NEAR_STEPS, _MOST_ATTEMPTS = 25, 12, 8
 # Information that a column must keep at the fit, of what it has beside a constant predictor.
@@ -73,7 +73,7 @@ class _Expansion:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Place:
+class _ExpansionPoint:
     """Where to expand: coefficients of standardised columns, and those of a constant predictor."""
 
     columns: AbstractColumns
@@ -82,7 +82,7 @@ class _Place:
     coefficients: FloatArray
     null: FloatArray
 
-    def without(self, coefficients: FloatArray, lost: Mask) -> "_Place":
+    def without(self, coefficients: FloatArray, lost: Mask) -> "_ExpansionPoint":
         """Without some columns: an infinite scale makes them zero."""
         kept = np.where(np.concatenate([[False], lost]), 0.0, coefficients)
         return replace(self, scale=np.where(lost, inf, self.scale), coefficients=kept)
@@ -113,7 +113,7 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
     sample
         Some of the rows, from which columns get their location and scale.
     sample_engine
-        The same law on these rows alone: fits start from it.
+        The same likelihood on these rows alone: fits start from it.
     always
         Columns that every model contains besides the intercept.
     """
@@ -128,7 +128,7 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         self._constants  # noqa: B018
 
     @cached_property
-    def _law(self) -> RowLikelihood:
+    def _likelihood(self) -> RowLikelihood:
         link = self.sample_engine.link
         assert isinstance(link, Link)
         assert link.code is not None
@@ -196,13 +196,13 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         """
         place = self._start(columns)
         for _ in range(_MOST_ATTEMPTS):
-            found, lost = self._climb(place)
+            found, lost = self._maximise(place)
             if every or not lost.any():
                 break
             place = place.without(found.coefficients, lost)
         return found
 
-    def _start(self, columns: AbstractColumns) -> "_Place":
+    def _start(self, columns: AbstractColumns) -> "_ExpansionPoint":
         """The fit of the sample, in columns standardised by the sample; and that of a constant."""
         both = Joined(self.always, columns)
         made = both.make(self.sample)
@@ -213,9 +213,9 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         null = np.zeros(raw.size)
         null[0] = self.sample_engine.project(matrix[:, :0])[0]
         beta = np.concatenate([[raw[0] + location @ raw[1:]], scale * raw[1:]])
-        return _Place(both, location, scale, beta, null)
+        return _ExpansionPoint(both, location, scale, beta, null)
 
-    def _climb(self, place: "_Place") -> tuple[_Expansion, Mask]:
+    def _maximise(self, place: "_ExpansionPoint") -> tuple[_Expansion, Mask]:
         """Newton's method for all columns, and those that the expansion cannot have.
 
         The first pass also looks at a constant predictor: a better start, where the sample
@@ -225,12 +225,12 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         members = np.arange(place.null.size)
         usual: FloatArray | None = None
         best: _Expansion | None = None
-        step, promise = place.null, inf
+        step, gain = place.null, inf
         lengths: tuple[float, ...] = (1.0,)
         for _ in range(_MOST_NEAR_STEPS):
             chosen = (members,) * len(trials)
             work = Step(
-                self._law, place.columns, place.location, place.scale, chosen, tuple(trials)
+                self._likelihood, place.columns, place.location, place.scale, chosen, tuple(trials)
             )
             bad, *sums = add_up(self.rows.map(work, place.columns.needs))
             unsound = (bad[1:] > 0) & np.isfinite(place.scale)
@@ -245,12 +245,12 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
             top = max(found, key=lambda one: one.value)
             if best is None or top.value > best.value:
                 best = top
-                step, promise = newton_step(best.information, best.score)
+                step, gain = newton_step(best.information, best.score)
                 lengths = (1.0,) if len(lengths) == 1 else (1.0, 0.25, 0.06)
             else:
                 # A step that led down is tried again, shorter, at some lengths in one pass.
                 lengths = tuple(lengths[-1] * share for share in (0.25, 0.06, 0.015))
-            if promise < _NEAR:
+            if gain < _NEAR:
                 break
             trials = [best.coefficients + length * step for length in lengths]
         assert best is not None
@@ -258,7 +258,7 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         left = np.diag(best.information)[1:]
         finite = np.isfinite(place.scale)
         lost = finite & (left < _LEAST_CURVATURE * usual[1:])
-        if not promise < _NEAR and lost.size:
+        if not gain < _NEAR and lost.size:
             # First those that the sample misjudged: their mean square should be one.
             strange = np.where(finite, usual[1:] / usual[0], 0.0)
             moving = np.abs(step[1:]) * np.sqrt(left)
@@ -282,7 +282,7 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
             if not active:
                 break
             work = Step(
-                self._law,
+                self._likelihood,
                 found.columns,
                 found.location,
                 found.scale,

@@ -19,7 +19,7 @@ from dbrm.evidence.out_of_core.base import AbstractColumns, standardised
 
 __all__ = ["CountRows", "Newton", "RowLikelihood", "Step", "information_unit", "newton_step"]
 
-# Nats that another step promises, below which a model has converged; they are extrapolated.
+# A model has converged once another step is expected to gain fewer nats; they are added.
 _AT_MAXIMUM = 1e-6
 
 
@@ -55,7 +55,7 @@ class RowLikelihood:
 class Step:
     """Log likelihood, score and information of several models at their coefficients."""
 
-    law: RowLikelihood
+    likelihood: RowLikelihood
     columns: AbstractColumns
     location: FloatArray
     scale: FloatArray
@@ -72,11 +72,11 @@ class Step:
         sound = np.isfinite(rows).all(axis=0)
         rows[:, ~sound] = 0.0
         out: list[Matrix] = [np.asarray(~sound, dtype=np.float64)]
-        for chosen, beta in zip(self.members, self.coefficients, strict=True):
-            inside = rows if chosen.size == rows.shape[1] else rows[:, chosen]
+        for members, beta in zip(self.members, self.coefficients, strict=True):
+            inside = rows if members.size == rows.shape[1] else rows[:, members]
             with np.errstate(all="ignore"):
-                value, score, weight = self.law.linearise(block, inside @ beta)
-                sums = np.empty((chosen.size + 1, chosen.size + 1))
+                value, score, weight = self.likelihood.linearise(block, inside @ beta)
+                sums = np.empty((members.size + 1, members.size + 1))
                 sums[:-1, -1] = sums[-1, :-1] = inside.T @ score
                 sums[-1, -1] = value
                 inside = inside * np.sqrt(weight)[:, None]
@@ -120,10 +120,10 @@ class Newton:
             self.coefficients = 0.5 * (self.coefficients + self.best)
             return
         self.information = sums[:-1, :-1]
-        step, promise = newton_step(self.information, sums[:-1, -1])
+        step, gain = newton_step(self.information, sums[:-1, -1])
         self.best, self.value = self.coefficients, value
-        if promise < _AT_MAXIMUM:
-            self.best, self.value, self.done = self.coefficients + step, value + promise, True
+        if gain < _AT_MAXIMUM:
+            self.best, self.value, self.done = self.coefficients + step, value + gain, True
         else:
             self.coefficients = self.coefficients + step
 
@@ -135,7 +135,7 @@ def information_unit(information: Matrix) -> FloatArray:
 
 
 def newton_step(information: Matrix, score: FloatArray) -> tuple[FloatArray, float]:
-    """The step in independent columns, and the log likelihood that it promises."""
+    """The step in independent columns, and the log likelihood it is expected to gain."""
     unit = information_unit(information)
     gram = information / np.outer(unit, unit)
     kept = independent_columns(gram, DEPENDENCE_TOLERANCE, score.size)
