@@ -7,12 +7,12 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from tests.statistical.exhaustive import invariance_error, transition_matrix
 
 from dbrm._kernels import mjmcmc as source
 from dbrm._kernels.plain import plain
 from dbrm._kernels.store import new_store
 from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
-from dbrm.testing.exhaustive import invariance_error, transition_matrix
 
 SIZE = 3
 # Large jumps draw so many numbers that three components are enough to write out.

@@ -7,10 +7,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from tests.statistical.exhaustive import invariance_error, transition_matrix
 
 from dbrm.evolution import pool_gibbs, reversible
 from dbrm.search import PriorTerms, enumerate_population
-from dbrm.testing.exhaustive import invariance_error, transition_matrix
 
 N_FEATURES, MAX_SIZE = 6, 3
 RATE = 0.2

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["digamma", "log1p_unit", "log_rising", "safe_exp", "trigamma"]
+__all__ = ["log1p_unit", "log_rising", "safe_exp", "trigamma"]
 
 # exp(+-700) is the last that neither overflows nor becomes subnormal.
 _LARGEST = 700.0
@@ -91,23 +91,8 @@ def log1p_unit(t):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def digamma(x):
-    r"""Evaluate :math:`\psi(x)`, :math:`x > 0`: recurrence up to ten, then the series."""
-    value = 0.0
-    while x < 10.0:
-        value -= 1.0 / x
-        x += 1.0
-    q = 1.0 / (x * x)
-    series = 1.0 / 12.0 - q * (
-        1.0 / 120.0
-        - q * (1.0 / 252.0 - q * (1.0 / 240.0 - q * (1.0 / 132.0 - q * 691.0 / 32760.0)))
-    )
-    return value + np.log(x) - 0.5 / x - q * series
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
 def trigamma(x):
-    r"""Evaluate :math:`\psi'(x)` for :math:`x > 0`, in the same way as `digamma`."""
+    r"""Evaluate :math:`\psi'(x)`, :math:`x > 0`: recurrence up to ten, then the series."""
     value = 0.0
     while x < 10.0:
         value += 1.0 / (x * x)
