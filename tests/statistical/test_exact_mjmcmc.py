@@ -200,8 +200,8 @@ MUTANTS = [
     ),
     pytest.param(
         settings_for("large_jump", "greedy"),
-        "distance += room.back[j] != mask[j]",
-        "distance += room.back[j] != room.trial[j]",
+        "distance += workspace.back[j] != mask[j]",
+        "distance += workspace.back[j] != workspace.trial[j]",
         id="way back measured at the wrong model",
     ),
     pytest.param(
@@ -224,8 +224,8 @@ MUTANTS = [
     ),
     pytest.param(
         settings_for("large_jump", "greedy"),
-        "_flip_set(room.back, room.back_words, room.inside)",
-        "_flip(room.back, room.back_words, 0)",
+        "_flip_set(workspace.back, workspace.back_words, workspace.inside)",
+        "_flip(workspace.back, workspace.back_words, 0)",
         id="another index set on the way back",
     ),
 ]

@@ -28,9 +28,14 @@ a generator that enumerates all outcomes.
 
 Moves and walk are one module because they are needed uncompiled together: for such tests and
 for likelihoods written in Python, `dbrm._kernels.plain` copies them module by module.
+
+To add an optimiser, write a function beside `_greedy` and `_anneal`, give it a weight in
+`OptimiserMix` and a branch in `_optimise`; for a kernel, `KernelMix` and `_propose`, or a branch
+in the loop. Nothing else lists them. Settings of their own are fields of `dbrm.search.Mjmcmc`.
 """
 
 from collections import namedtuple
+from dataclasses import dataclass, fields
 
 import numba as nb
 import numpy as np
@@ -49,6 +54,8 @@ __all__ = [
     "LOCAL",
     "MULTIPLE_TRY",
     "SWAP",
+    "KernelMix",
+    "OptimiserMix",
     "Plan",
     "Position",
     "Target",
@@ -58,8 +65,40 @@ __all__ = [
     "optimise_from",
 ]
 
-CHANGE, SWAP, ADD_DELETE, MULTIPLE_TRY, LARGE_JUMP = range(5)
-GREEDY, ANNEALING, LOCAL = range(3)
+
+@dataclass(frozen=True, slots=True)
+class KernelMix:
+    """Weights of the kernels; each step draws one, whatever the state.
+
+    The defaults spend most steps on moves that cost one evaluation at most. Multiple tries
+    and large jumps meet many models, most of them poor: per model evaluated they find less
+    posterior mass. They are there for posteriors with several modes.
+    """
+
+    change: float = 0.30
+    swap: float = 0.20
+    add_delete: float = 0.45
+    multiple_try: float = 0.04
+    large_jump: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class OptimiserMix:
+    """Weights of the optimisers that follow a large jump."""
+
+    greedy: float = 1.0
+    annealing: float = 1.0
+    local: float = 1.0
+
+    @classmethod
+    def only(cls, name):
+        """One optimiser and no other, however many there are."""
+        return cls(**{item.name: float(item.name == name) for item in fields(cls)})
+
+
+# The codes of kernels and optimisers are the positions of their weights.
+CHANGE, SWAP, ADD_DELETE, MULTIPLE_TRY, LARGE_JUMP = range(len(fields(KernelMix)))
+GREEDY, ANNEALING, LOCAL = range(len(fields(OptimiserMix)))
 # Exponents beyond this decide a comparison anyway; larger ones would overflow.
 _LARGE = 700.0
 
@@ -82,9 +121,9 @@ Plan = namedtuple(
 Position = namedtuple("Position", "mask propensity seen value entry step")
 # What happened at each step, and how often each kernel was tried and accepted.
 Trace = namedtuple("Trace", "log_posterior size kernel accepted visits proposed_by accepted_by")
-# Working memory of one loop.
-_Room = namedtuple(
-    "_Room", "trial trial_words back back_words tries try_words inside scratch weights masses"
+# Buffers of one loop.
+_Workspace = namedtuple(
+    "_Workspace", "trial trial_words back back_words tries try_words inside scratch weights masses"
 )
 
 
@@ -161,11 +200,11 @@ def _has_orphan(mask, parents, needed):
 
 
 @nb.njit(**INTERNAL)
-def _recall(store, words):
+def _lookup(store, words):
     """Log posterior of a model and its entry in the store; ``-1 - slot`` if it has none.
 
-    Apart from `_meet` because it is called all the time: the whole target, with the engine's
-    context, costs more to hand over than a look-up takes.
+    Apart from `_evaluate_and_store` because it is called all the time: the whole target, with
+    the engine's context, costs more to hand over than a look-up takes.
     """
     entry = find(store, words)
     if entry < 0:
@@ -175,7 +214,7 @@ def _recall(store, words):
 
 
 @nb.njit(**INTERNAL)
-def _meet(target, mask, words, absent):
+def _evaluate_and_store(target, mask, words, absent):
     """Evaluate a mask that is not in the store, and keep it; its entry is -1 if it is not kept.
 
     Masks of prior probability zero are not evaluated.
@@ -203,9 +242,9 @@ def _accept_probability(new, old, temperature):
 def _greedy(target, mask, words, inside, max_steps):
     """Steepest ascent over the components outside the index set."""
     store = target.store
-    current, found = _recall(store, words)
+    current, found = _lookup(store, words)
     if found < 0:
-        current, _ = _meet(target, mask, words, found)
+        current, _ = _evaluate_and_store(target, mask, words, found)
     for _step in range(max_steps):
         best = current
         best_component = -1
@@ -213,9 +252,9 @@ def _greedy(target, mask, words, inside, max_steps):
             if inside[j]:
                 continue
             _flip(mask, words, j)
-            value, found = _recall(store, words)
+            value, found = _lookup(store, words)
             if found < 0:
-                value, _ = _meet(target, mask, words, found)
+                value, _ = _evaluate_and_store(target, mask, words, found)
             _flip(mask, words, j)
             if value > best:
                 best = value
@@ -227,27 +266,27 @@ def _greedy(target, mask, words, inside, max_steps):
 
 
 @nb.njit(**INTERNAL)
-def _anneal(rng, target, mask, words, room, temperatures, moves):
+def _anneal(rng, target, mask, words, workspace, temperatures, moves):
     """Metropolis flips outside the index set, at each temperature in turn."""
     store = target.store
-    outside = room.scratch
+    outside = workspace.scratch
     n_outside = 0
     for j in range(mask.size):
-        if not room.inside[j]:
+        if not workspace.inside[j]:
             outside[n_outside] = j
             n_outside += 1
     if n_outside == 0:
         return
-    current, found = _recall(store, words)
+    current, found = _lookup(store, words)
     if found < 0:
-        current, _ = _meet(target, mask, words, found)
+        current, _ = _evaluate_and_store(target, mask, words, found)
     for temperature in temperatures:
         for _move in range(moves):
             j = outside[int(rng.random() * n_outside)]
             _flip(mask, words, j)
-            value, found = _recall(store, words)
+            value, found = _lookup(store, words)
             if found < 0:
-                value, _ = _meet(target, mask, words, found)
+                value, _ = _evaluate_and_store(target, mask, words, found)
             if rng.random() < _accept_probability(value, current, temperature):
                 current = value
             else:
@@ -255,14 +294,14 @@ def _anneal(rng, target, mask, words, room, temperatures, moves):
 
 
 @nb.njit(**INTERNAL)
-def _optimise(rng, target, plan, kind, mask, words, room):
+def _optimise(rng, target, plan, kind, mask, words, workspace):
     """Improve `mask` outside the index set, by the chosen optimiser."""
     if kind == GREEDY:
-        _greedy(target, mask, words, room.inside, plan.greedy_steps)
+        _greedy(target, mask, words, workspace.inside, plan.greedy_steps)
     elif kind == ANNEALING:
-        _anneal(rng, target, mask, words, room, plan.temperatures, plan.moves_per_temperature)
-    else:
-        _anneal(rng, target, mask, words, room, np.ones(1), plan.local_moves)
+        _anneal(rng, target, mask, words, workspace, plan.temperatures, plan.moves_per_temperature)
+    elif kind == LOCAL:
+        _anneal(rng, target, mask, words, workspace, np.ones(1), plan.local_moves)
 
 
 @nb.njit(**INTERNAL)
@@ -336,19 +375,19 @@ def _add_or_delete(rng, mask, words, propensity, weights):
 
 
 @nb.njit(**ONCE)
-def _multiple_try(rng, target, plan, mask, words, room):
+def _multiple_try(rng, target, plan, mask, words, workspace):
     """One of several changes, drawn by posterior mass, accepted against reference points.
 
-    ``room.trial`` ends as the chosen proposal. Returns whether it is accepted.
+    ``workspace.trial`` ends as the chosen proposal. Returns whether it is accepted.
     """
     store = target.store
-    tries, try_words, masses = room.tries, room.try_words, room.masses
+    tries, try_words, masses = workspace.tries, workspace.try_words, workspace.masses
     for k in range(plan.n_tries):
         _copy(mask, words, tries[k], try_words[k])
-        _change(rng, target.parents, tries[k], try_words[k], plan.max_change, room.scratch)
-        masses[k], found = _recall(store, try_words[k])
+        _change(rng, target.parents, tries[k], try_words[k], plan.max_change, workspace.scratch)
+        masses[k], found = _lookup(store, try_words[k])
         if found < 0:
-            masses[k], _ = _meet(target, tries[k], try_words[k], found)
+            masses[k], _ = _evaluate_and_store(target, tries[k], try_words[k], found)
     peak = masses.max()
     if peak == -np.inf:
         return False
@@ -357,18 +396,18 @@ def _multiple_try(rng, target, plan, mask, words, room):
         masses[k] = np.exp(masses[k] - peak)
         forward += masses[k]
     chosen = _draw(rng, masses)
-    _copy(tries[chosen], try_words[chosen], room.trial, room.trial_words)
+    _copy(tries[chosen], try_words[chosen], workspace.trial, workspace.trial_words)
     # The reference set of the proposal: the current mask and fresh changes.
-    current, found = _recall(store, words)
+    current, found = _lookup(store, words)
     if found < 0:
-        current, _ = _meet(target, mask, words, found)
+        current, _ = _evaluate_and_store(target, mask, words, found)
     backward = np.exp(min(_LARGE, current - peak))
     for _k in range(plan.n_tries - 1):
-        _copy(room.trial, room.trial_words, tries[0], try_words[0])
-        _change(rng, target.parents, tries[0], try_words[0], plan.max_change, room.scratch)
-        value, found = _recall(store, try_words[0])
+        _copy(workspace.trial, workspace.trial_words, tries[0], try_words[0])
+        _change(rng, target.parents, tries[0], try_words[0], plan.max_change, workspace.scratch)
+        value, found = _lookup(store, try_words[0])
         if found < 0:
-            value, _ = _meet(target, tries[0], try_words[0], found)
+            value, _ = _evaluate_and_store(target, tries[0], try_words[0], found)
         backward += np.exp(min(_LARGE, value - peak))
     # No division: from an impossible or hopeless model the reference points may weigh nothing.
     return forward >= backward or rng.random() < forward / backward
@@ -382,42 +421,42 @@ def _flip_set(mask, words, inside):
 
 
 @nb.njit(**ONCE)
-def _large_jump(rng, target, plan, mask, words, room):
-    """A mode jump; ``room.trial`` ends as the proposal. Returns whether it is accepted."""
+def _large_jump(rng, target, plan, mask, words, workspace):
+    """A mode jump; ``workspace.trial`` ends as the proposal. Returns whether it is accepted."""
     store = target.store
     size = mask.size
     low = min(plan.jump_low, size)
     high = min(plan.jump_high, size)
     count = low + int(rng.random() * (high - low + 1))
-    _draw_subset(rng, size, count, room.scratch)
-    room.inside[:] = False
+    _draw_subset(rng, size, count, workspace.scratch)
+    workspace.inside[:] = False
     for i in range(count):
-        room.inside[room.scratch[i]] = True
+        workspace.inside[workspace.scratch[i]] = True
     kind = _draw(rng, plan.optimiser_weights)
-    _copy(mask, words, room.trial, room.trial_words)
-    _flip_set(room.trial, room.trial_words, room.inside)
-    _optimise(rng, target, plan, kind, room.trial, room.trial_words, room)
+    _copy(mask, words, workspace.trial, workspace.trial_words)
+    _flip_set(workspace.trial, workspace.trial_words, workspace.inside)
+    _optimise(rng, target, plan, kind, workspace.trial, workspace.trial_words, workspace)
     shaken = 0
     for j in range(size):
         if rng.random() < plan.rate:
-            _flip(room.trial, room.trial_words, j)
+            _flip(workspace.trial, workspace.trial_words, j)
             shaken += 1
-    current, found = _recall(store, words)
+    current, found = _lookup(store, words)
     if found < 0:
-        current, _ = _meet(target, mask, words, found)
-    proposed, found = _recall(store, room.trial_words)
+        current, _ = _evaluate_and_store(target, mask, words, found)
+    proposed, found = _lookup(store, workspace.trial_words)
     if found < 0:
-        proposed, _ = _meet(target, room.trial, room.trial_words, found)
+        proposed, _ = _evaluate_and_store(target, workspace.trial, workspace.trial_words, found)
     if proposed == -np.inf:
         return False
     if plan.delayed and not rng.random() < _accept_probability(proposed, current, 1.0):
         return False
-    _copy(room.trial, room.trial_words, room.back, room.back_words)
-    _flip_set(room.back, room.back_words, room.inside)
-    _optimise(rng, target, plan, kind, room.back, room.back_words, room)
+    _copy(workspace.trial, workspace.trial_words, workspace.back, workspace.back_words)
+    _flip_set(workspace.back, workspace.back_words, workspace.inside)
+    _optimise(rng, target, plan, kind, workspace.back, workspace.back_words, workspace)
     distance = 0
     for j in range(size):
-        distance += room.back[j] != mask[j]
+        distance += workspace.back[j] != mask[j]
     log_ratio = (distance - shaken) * np.log(plan.rate / (1.0 - plan.rate))
     if not plan.delayed:
         log_ratio += proposed - current
@@ -432,12 +471,14 @@ def _propose(rng, kernel, parents, max_change, mask, words, propensity, scratch,
         return 0.0
     if kernel == SWAP:
         return 0.0 if _swap(rng, mask, words) else -np.inf
-    return _add_or_delete(rng, mask, words, propensity, weights)
+    if kernel == ADD_DELETE:
+        return _add_or_delete(rng, mask, words, propensity, weights)
+    return -np.inf
 
 
 @nb.njit(**INTERNAL)
-def _new_room(mask, words, n_tries):
-    return _Room(
+def _new_workspace(mask, words, n_tries):
+    return _Workspace(
         mask.copy(),
         words.copy(),
         mask.copy(),
@@ -453,11 +494,11 @@ def _new_room(mask, words, n_tries):
 
 @nb.njit(cache=True, nogil=True)
 def optimise_from(rng, target, plan, mask):
-    """Climb from `mask`, in place, by an optimiser drawn from the plan, all components free."""
+    """Maximise from `mask`, in place, by an optimiser drawn from the plan, all components free."""
     words = np.zeros(target.store.words.shape[1], dtype=np.uint64)
     pack(mask, words)
-    room = _new_room(mask, words, plan.n_tries)
-    _optimise(rng, target, plan, _draw(rng, plan.optimiser_weights), mask, words, room)
+    workspace = _new_workspace(mask, words, plan.n_tries)
+    _optimise(rng, target, plan, _draw(rng, plan.optimiser_weights), mask, words, workspace)
 
 
 def new_position(mask, propensity):
@@ -483,39 +524,44 @@ def mjmcmc_loop(rng, target, plan, position, trace, until):
     size = mask.size
     words = np.zeros(target.store.words.shape[1], dtype=np.uint64)
     pack(mask, words)
-    room = _new_room(mask, words, plan.n_tries)
+    workspace = _new_workspace(mask, words, plan.n_tries)
     # Taken out of their records once: inside the loop that would cost more than the moves.
     store, parents = target.store, target.parents
-    trial, trial_words, scratch, weights = room.trial, room.trial_words, room.scratch, room.weights
+    trial, trial_words, scratch, weights = (
+        workspace.trial,
+        workspace.trial_words,
+        workspace.scratch,
+        workspace.weights,
+    )
     kernel_weights, max_change = plan.kernel_weights, plan.max_change
     current, entry = position.value[0], position.entry[0]
     if position.step[0] == 0:
-        current, entry = _recall(store, words)
+        current, entry = _lookup(store, words)
         if entry < 0:
-            current, entry = _meet(target, mask, words, entry)
+            current, entry = _evaluate_and_store(target, mask, words, entry)
     for step in range(position.step[0], until):
         kernel = _draw(rng, kernel_weights)
         accepted = False
         if kernel == MULTIPLE_TRY:
-            accepted = _multiple_try(rng, target, plan, mask, words, room)
+            accepted = _multiple_try(rng, target, plan, mask, words, workspace)
         elif kernel == LARGE_JUMP:
-            accepted = _large_jump(rng, target, plan, mask, words, room)
+            accepted = _large_jump(rng, target, plan, mask, words, workspace)
         else:
             _copy(mask, words, trial, trial_words)
             log_ratio = _propose(
                 rng, kernel, parents, max_change, trial, trial_words, propensity, scratch, weights
             )
             if log_ratio > -np.inf:
-                proposed, found = _recall(store, trial_words)
+                proposed, found = _lookup(store, trial_words)
                 if found < 0:
-                    proposed, found = _meet(target, trial, trial_words, found)
+                    proposed, found = _evaluate_and_store(target, trial, trial_words, found)
                 if proposed > -np.inf:
                     accepted = rng.random() < np.exp(min(0.0, proposed - current + log_ratio))
         if accepted:
             _copy(trial, trial_words, mask, words)
-            current, entry = _recall(store, words)
+            current, entry = _lookup(store, words)
             if entry < 0:
-                current, entry = _meet(target, mask, words, entry)
+                current, entry = _evaluate_and_store(target, mask, words, entry)
         _note(trace, step, kernel, accepted, current, entry, mask, step >= plan.adapt_until)
         if step < plan.adapt_until:
             for j in range(size):

@@ -73,11 +73,11 @@ class SweepPool:
         if len(numbers) <= prepared.enumeration_limit:
             best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
         else:
-            climb = Mjmcmc(optimisers=OptimiserMix(greedy=1.0, annealing=0.0, local=0.0))
+            steepest = Mjmcmc(optimisers=OptimiserMix.only("greedy"))
             inside = np.isin(numbers, self._with_factors(start))
             inside &= np.cumsum(inside) <= terms.max_size
             # Greedy ascent draws nothing that matters; the generator is only for the call.
-            best = climb.maximize(np.random.default_rng(0), prepared, terms, inside).last
+            best = steepest.maximize(np.random.default_rng(0), prepared, terms, inside).last
         return [numbers[j] for j in np.flatnonzero(best)]
 
     def best_of(self, others: list[int], options: list[int]) -> int:

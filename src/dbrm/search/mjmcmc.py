@@ -7,11 +7,12 @@ frequencies (eq. map2), which are only collected after adaptation has ended.
 """
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from dbrm._kernels import mjmcmc as source
+from dbrm._kernels.mjmcmc import KernelMix, OptimiserMix
 from dbrm._kernels.store import new_store
 from dbrm._typing import FloatArray, Mask
 from dbrm.errors import InvalidSettingError
@@ -19,42 +20,6 @@ from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms
 from dbrm.search.walker import KERNEL_NAMES, Walker, collect, kernels, new_target
 
 __all__ = ["KERNEL_NAMES", "KernelMix", "Mjmcmc", "OptimiserMix"]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class KernelMix:
-    """Weights of the kernels; each step draws one, whatever the state.
-
-    The defaults spend most steps on moves that cost one evaluation at most. Multiple tries
-    and large jumps meet many models, most of them poor: per model evaluated they find less
-    posterior mass. They are there for posteriors with several modes.
-    """
-
-    change: float = 0.30
-    swap: float = 0.20
-    add_delete: float = 0.45
-    multiple_try: float = 0.04
-    large_jump: float = 0.01
-
-    def __post_init__(self) -> None:
-        _check_weights(self, "KernelMix")
-        if not self.change + self.add_delete + self.multiple_try + self.large_jump > 0:
-            msg = "KernelMix needs a kernel besides swap, which never changes the model size."
-            raise InvalidSettingError(msg)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class OptimiserMix:
-    """Weights of the optimisers that follow a large jump."""
-
-    greedy: float = 1.0
-    annealing: float = 1.0
-    local: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_weights(self, "OptimiserMix")
 
 
 @final
@@ -116,6 +81,11 @@ class Mjmcmc:
     window: float = 25.0
 
     def __post_init__(self) -> None:
+        for mix in (self.kernels, self.optimisers):
+            _check_weights(mix)
+        if not _weights(replace(self.kernels, swap=0.0)).sum() > 0:
+            msg = "KernelMix needs a kernel besides swap, which never changes the model size."
+            raise InvalidSettingError(msg)
         for name in ("n_steps", "max_change", "n_tries", "local_moves", "greedy_steps"):
             if getattr(self, name) < 1:
                 msg = f"Mjmcmc needs {name} of at least 1; got {name}={getattr(self, name)!r}."
@@ -177,10 +147,10 @@ class Mjmcmc:
         terms: PriorTerms,
         start: Mask,
     ) -> Mask:
-        """Where a walk from `start` begins: there, or on top of the hill."""
+        """First mask of a walk: `start`, or where steepest ascent from there ends."""
         if not self.ascend:
             return start
-        steepest = replace(self, optimisers=OptimiserMix(annealing=0.0, local=0.0))
+        steepest = replace(self, optimisers=type(self.optimisers).only("greedy"))
         return steepest.maximize(rng, population, terms, start).last
 
     def maximize(
@@ -190,7 +160,7 @@ class Mjmcmc:
         terms: PriorTerms,
         start: Mask,
     ) -> Exploration:
-        """Climb from `start` by one of the optimisers; ``last`` is where it ends."""
+        """Maximise from `start` by one of the optimisers; ``last`` is where it ends."""
         size = population.size
         plan = self.plan()
         moves = plan.moves_per_temperature * plan.temperatures.size + self.local_moves
@@ -212,8 +182,8 @@ def _weights(mix: KernelMix | OptimiserMix) -> FloatArray:
     return np.array([getattr(mix, item.name) for item in fields(mix)], dtype=np.float64)
 
 
-def _check_weights(mix: Any, owner: str) -> None:
+def _check_weights(mix: KernelMix | OptimiserMix) -> None:
     weights = _weights(mix)
     if not (np.all(np.isfinite(weights)) and np.all(weights >= 0) and weights.sum() > 0):
-        msg = f"{owner} needs weights that are not negative and not all zero; got {mix!r}."
+        msg = f"Weights must not be negative and not all be zero; got {mix!r}."
         raise InvalidSettingError(msg)

@@ -4,6 +4,7 @@ However many pieces a walk is made in, its steps are the same. Between pieces al
 is a few arrays. What the models are worth is the business of the population it walks through.
 """
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ __all__ = ["KERNEL_NAMES", "Walker", "collect", "kernels", "new_target"]
 
 Words = npt.NDArray[np.uint64]
 
-KERNEL_NAMES = ("change", "swap", "add_delete", "multiple_try", "large_jump")
+KERNEL_NAMES = tuple(item.name for item in fields(source.KernelMix))
 
 _STORED = ("words", "values", "priors", "statuses")
 _PLACE = source.Position._fields
@@ -178,7 +179,7 @@ def collect(
     log_evidence, log_prior = store.values[:count], store.priors[:count]
     log_posterior = log_evidence + log_prior
     log_mass = log_sum_exp(log_posterior)
-    # A climb among dependent columns may meet no model with evidence.
+    # Steepest ascent among dependent columns may meet no model with evidence.
     share = np.exp(log_posterior - (log_mass if log_mass > -np.inf else 0.0))
     kept = np.flatnonzero(log_posterior >= log_posterior.max() - window)
     if kept.size > max_kept:

@@ -1,5 +1,8 @@
 """Tests of `dbrm.search.mjmcmc`: chains against enumeration. The kernels have exact tests."""
 
+from dataclasses import dataclass, fields
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -7,7 +10,14 @@ from scipy.stats import chi2
 from dbrm._kernels.bits import unpack_index
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import GaussianEngine, Jeffreys
-from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc, PriorTerms, enumerate_population
+from dbrm.search import (
+    KERNEL_NAMES,
+    KernelMix,
+    Mjmcmc,
+    OptimiserMix,
+    PriorTerms,
+    enumerate_population,
+)
 
 # One false alarm per million runs.
 ALARM = 1e-6
@@ -169,15 +179,57 @@ def test_settings_that_cannot_work_are_refused(options, message):
 def test_kernels_that_never_change_the_size_are_refused():
     only_swap = {name: float(name == "swap") for name in KERNEL_NAMES}
     with pytest.raises(InvalidSettingError, match="besides swap"):
-        KernelMix(**only_swap)
-    with pytest.raises(InvalidSettingError, match="not negative"):
-        KernelMix(change=-1.0)
+        Mjmcmc(kernels=KernelMix(**only_swap))
+    with pytest.raises(InvalidSettingError, match="not be negative"):
+        Mjmcmc(kernels=KernelMix(change=-1.0))
 
 
 def test_enumeration_and_walk_agree_on_masks_of_all_sizes(population):
     """The bit order of enumeration is that of unpacked indices."""
     exact = enumerate_population(population, terms(), window=np.inf, max_kept=1 << SIZE)
     np.testing.assert_array_equal(exact.masks, unpack_index(np.arange(1 << SIZE), SIZE))
+
+
+@dataclass(frozen=True)
+class WiderMix(OptimiserMix):
+    """The optimisers of another version, which has one more."""
+
+    newest: float = 1.0
+
+
+@pytest.mark.parametrize("mix", [OptimiserMix(), WiderMix(), OptimiserMix(0.0, 1.0, 0.0)])
+def test_steepest_ascent_uses_no_other_optimiser(mix, population, rng, monkeypatch):
+    """Whatever the mix, and however many optimisers there are, the greedy one alone."""
+    weights = []
+
+    def spy(self, rng, population, terms, start):
+        weights.append(self.plan().optimiser_weights.tolist())
+        return SimpleNamespace(last=start)
+
+    monkeypatch.setattr(Mjmcmc, "maximize", spy)
+    Mjmcmc(ascend=True, optimisers=mix).begin(rng, population, terms(), np.zeros(SIZE, bool))
+    assert weights == [[1.0] + [0.0] * (len(fields(mix)) - 1)]
+
+
+@pytest.mark.parametrize("name", [item.name for item in fields(OptimiserMix)])
+def test_every_optimiser_by_itself_moves(name, population, rng):
+    """A weight without a branch in the dispatch would leave the mask where it is."""
+    settings = Mjmcmc(optimisers=OptimiserMix.only(name))
+    starts = rng.random((20, SIZE)) < 0.5
+    ends = [settings.maximize(rng, population, terms(), start.copy()).last for start in starts]
+    values, _ = population.log_evidence(np.array([starts, ends]).reshape(-1, SIZE))
+    gain = values[20:] + terms().of(np.array(ends)) - values[:20] - terms().of(starts)
+    assert gain.mean() > 0.0
+
+
+@pytest.mark.parametrize("name", [name for name in KERNEL_NAMES if name != "swap"])
+def test_every_kernel_by_itself_moves(name, population, rng):
+    kernels = KernelMix(**{other: float(other == name) for other in KERNEL_NAMES})
+    found = Mjmcmc(n_steps=400, kernels=kernels).explore(
+        rng, population, terms(), np.zeros(SIZE, bool)
+    )
+    assert found.walk.proposed == {other: 400 * (other == name) for other in KERNEL_NAMES}
+    assert found.walk.accepted[name] > 0
 
 
 def test_a_climb_among_dependent_columns_finds_nothing_and_says_so(rng):
