@@ -28,6 +28,7 @@ from dbrm.data.response import (
     refuse_other_order,
 )
 from dbrm.data.rules import ColumnRule
+from dbrm.data.standardize import to_unit_length
 from dbrm.data.table import Table, fingerprint
 
 __all__ = [
@@ -54,4 +55,5 @@ __all__ = [
     "read_table",
     "refuse_other_order",
     "take_sample",
+    "to_unit_length",
 ]

@@ -13,7 +13,7 @@ from dbrm.data.intake import read_index_columns, read_table
 from dbrm.data.recipe import Recipe, assemble, finish
 from dbrm.data.redundancy import find_redundant
 from dbrm.data.rules import ColumnRule, Missing, learn_rule
-from dbrm.data.scaling import Scale, learn_scaling
+from dbrm.data.standardize import Scale, learn_scaling
 from dbrm.data.table import Table
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, quote
 

@@ -17,8 +17,8 @@ from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import Kind, RawColumn, read_column, refuse_infinite, refuse_missing
 from dbrm.data.intake import RawTable, read_index_columns, read_table
 from dbrm.data.rules import ColumnRule, Missing
-from dbrm.data.scaling import Scale, standardise
 from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
+from dbrm.data.standardize import Scale, apply_scaling
 from dbrm.data.table import IndexColumns, Table
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidFileError, quote, suggest
 
@@ -258,7 +258,7 @@ def assemble(
 def finish(values: Matrix, recipe: Recipe, index: IndexColumns) -> Table:
     """Scale in place as the recipe says, freeze, and name the columns."""
     if recipe.scale is not None:
-        standardise(values, recipe.names, recipe.means, recipe.sds)
+        apply_scaling(values, recipe.names, recipe.means, recipe.sds)
     values.flags.writeable = False
     return Table(recipe.names, values, index)
 

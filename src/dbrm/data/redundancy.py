@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dbrm._typing import Column, IntArray, Matrix
+from dbrm.data.standardize import to_unit_length
 
 __all__ = ["find_redundant", "find_repeats"]
 
@@ -91,14 +92,5 @@ def _are_copies(first: Column, second: Column) -> bool:
 
 def _to_unit(column: Column) -> Column | None:
     """Centre a column and scale it to unit length; None if it is constant."""
-    low, high = float(column.min()), float(column.max())
-    if low == high:
-        return None
-    # Scaled first, so that squares of numbers such as 1e300 or 1e-300 are harmless.
-    unit = column / max(abs(low), abs(high))
-    unit -= unit.mean()
-    length = float(np.sqrt(unit @ unit))
-    if length == 0.0:
-        return None
-    unit /= length
-    return unit
+    unit = to_unit_length(column[:, None])[:, 0]
+    return unit if np.isfinite(unit[0]) else None

@@ -16,6 +16,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm.data import to_unit_length
 from dbrm.evidence import ScoreTest
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.problem import Problem
@@ -150,7 +151,7 @@ class _Check:
         features = [f for f, inside in zip(self._model, kept, strict=True) if inside]
         score_test = self._problem.engine.score_test(columns)
         fixed = np.hstack([self._problem.always_columns, columns])[self._rows]
-        basis, _ = np.linalg.qr(_to_unit(fixed)[0])
+        basis, _ = np.linalg.qr(to_unit_length(fixed, smallest=_FLAT, fill=0.0))
         residual = score_test.residual[self._rows] - score_test.residual[self._rows].mean()
         residual = residual - basis @ (basis.T @ residual)
         size = np.array([len(features), len(features) + 1])
@@ -227,7 +228,9 @@ class _Check:
 
     def best_of(self, columns: Matrix, prices: FloatArray) -> list[tuple[_ExpectedGain, int]]:
         """The best few columns, each with what it promises."""
-        columns, sound = _to_unit(columns)
+        columns = to_unit_length(columns, smallest=_FLAT)
+        sound = np.isfinite(columns[0])
+        columns[:, ~sound] = 0.0
         gains = np.array([self._gains(place, columns, sound) for place in self._places]) + prices
         best, places = gains.max(axis=0), gains.argmax(axis=0)
         order = np.argsort(-best, kind="stable")[:_CHECKED].tolist()
@@ -278,15 +281,3 @@ def _draw_subsets(
         count -= len(subsets)
         if subsets:
             yield subsets
-
-
-def _to_unit(columns: Matrix) -> tuple[Matrix, Mask]:
-    """Columns centred and of unit length, and which of them can be; the others are zero."""
-    with np.errstate(all="ignore"):
-        scaled = columns / np.maximum(np.max(np.abs(columns), axis=0), np.finfo(float).tiny)
-        scaled -= scaled.mean(axis=0)
-        length = np.sqrt(np.einsum("nk,nk->k", scaled, scaled))
-        sound = length > _FLAT * np.sqrt(len(columns))
-        scaled *= np.where(sound, 1.0 / length, 0.0).astype(scaled.dtype)
-    scaled[:, ~sound] = 0.0
-    return scaled, sound

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.data import Table
+from dbrm.data import Table, to_unit_length
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine, AbstractOutOfCoreEngine, AbstractPrepared, LatentEngine
 from dbrm.evolution.block_columns import FeatureColumns
@@ -340,8 +340,5 @@ def _correlation(values: Matrix, residual: Column) -> FloatArray:
     strength = np.empty(values.shape[1])
     for start in range(0, values.shape[1], 256):
         block = values[:, start : start + 256]
-        block = block / np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
-        block = block - block.mean(axis=0)
-        norm = np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
-        strength[start : start + 256] = np.abs(residual @ block) / norm
+        strength[start : start + 256] = np.abs(residual @ to_unit_length(block, fill=0.0))
     return strength

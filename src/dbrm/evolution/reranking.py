@@ -5,6 +5,7 @@ from math import log
 import numpy as np
 
 from dbrm._typing import Matrix
+from dbrm.data import to_unit_length
 from dbrm.evidence import ScoreTest
 from dbrm.evolution.problem import Problem
 from dbrm.features import Feature, evaluate, fit_knots
@@ -23,7 +24,7 @@ def rank_again(
     The best of so many features `tried` look better than they are: the share of the residual
     that one of them explains by chance is taken off.
     """
-    basis, _ = np.linalg.qr(_to_unit(np.array(model)))
+    basis, _ = np.linalg.qr(to_unit_length(model, fill=0.0))
     residual = score_test.residual - score_test.residual.mean()
     residual = residual - basis @ (basis.T @ residual)
     norm = float(residual @ residual)
@@ -31,7 +32,7 @@ def rank_again(
     for start in range(0, len(features), _COLUMNS):
         part = features[start : start + _COLUMNS]
         fitted = [fit_knots(problem.simplify(feature), problem.table) for feature in part]
-        columns = _to_unit(evaluate(fitted, problem.table)[0])
+        columns = to_unit_length(evaluate(fitted, problem.table)[0], fill=0.0, in_place=True)
         left = 1.0 - np.sum((basis.T @ columns) ** 2, axis=0)
         with np.errstate(all="ignore"):
             found = (residual @ columns) ** 2 / (left * norm)
@@ -40,13 +41,3 @@ def rank_again(
     gains = score_test.gain(np.clip(np.nan_to_num(shares - noise), 0.0, 1.0))
     prior = problem.model_prior.feature_log_prior
     return [(float(gain) + prior(f), f) for gain, f in zip(gains, features, strict=True)]
-
-
-def _to_unit(columns: Matrix) -> Matrix:
-    """The columns, changed in place: centred, of unit length; zero where that cannot be."""
-    with np.errstate(all="ignore"):
-        columns /= np.maximum(np.max(np.abs(columns), axis=0), np.finfo(float).tiny)
-        columns -= columns.mean(axis=0)
-        columns /= np.sqrt(np.einsum("nk,nk->k", columns, columns))
-    columns[:, ~np.isfinite(columns[0])] = 0.0
-    return columns

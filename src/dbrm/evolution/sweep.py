@@ -14,6 +14,7 @@ from math import log
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.data import to_unit_length
 from dbrm.evidence import ScoreTest
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
@@ -31,6 +32,8 @@ _MOST_CELLS, _TALL_SHARE = 20_000_000, 0.25
 # Features of tall data, found on few rows, that are ranked again on the whole sample for each
 # one that is taken.
 _WIDER = 3
+# Smallest standard deviation of a column, relative to its largest absolute value.
+_FLAT = 1e-9
 _FEWEST_ROWS = 1_000
 # Most pairs of columns whose products are scored in one round.
 _MOST_PAIRS = 3_000_000
@@ -114,7 +117,7 @@ class _Ranking:
         self._rows = rows
         self._starts = np.cumsum([0, *(level.size for level in levels)])
         self._raw = [_scale(level.columns, in_place=True) for level in levels]
-        self._columns = _standardise(np.hstack(self._raw), in_place=True)
+        self._columns = to_unit_length(np.hstack(self._raw), smallest=_FLAT, in_place=True)
         self._sound = ~np.isnan(self._columns[0])
         self._prior = np.concatenate(
             [
@@ -226,7 +229,7 @@ class _Ranking:
         """
         if model.shape[1] < 2:
             return []
-        basis, _ = np.linalg.qr(_standardise(model[self._rows]))
+        basis, _ = np.linalg.qr(to_unit_length(model[self._rows], smallest=_FLAT))
         left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
         inside = np.flatnonzero(self._sound & (left < _IN_SPAN))
         inside = inside[np.argsort(-self._prior[inside], kind="stable")]
@@ -239,7 +242,7 @@ class _Ranking:
         residual = residual - residual.mean()
         basis = np.empty((residual.size, 0))
         if model.shape[1]:
-            basis, _ = np.linalg.qr(_standardise(model[self._rows]))
+            basis, _ = np.linalg.qr(to_unit_length(model[self._rows], smallest=_FLAT))
             residual = residual - basis @ (basis.T @ residual)
         if not float(residual @ residual) > 0:
             return []
@@ -337,13 +340,3 @@ def _scale(columns: Matrix, *, in_place: bool = False) -> Matrix:
         largest = np.maximum(np.max(columns, axis=0), -np.min(columns, axis=0))
         unit = np.where(largest > 0, largest, np.nan)
         return np.divide(columns, unit, out=columns if in_place else None)
-
-
-def _standardise(columns: Matrix, *, in_place: bool = False) -> Matrix:
-    """Centred columns of unit length; NaN where a column is not finite or constant."""
-    with np.errstate(all="ignore"):
-        scaled = _scale(columns, in_place=in_place)
-        scaled -= scaled.mean(axis=0)
-        length = np.sqrt(np.einsum("nk,nk->k", scaled, scaled))
-        scaled /= np.where(length > 1e-9 * np.sqrt(len(columns)), length, np.nan)
-    return scaled

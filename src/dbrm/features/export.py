@@ -1,4 +1,4 @@
-"""Features for other programs and for print: SymPy and LaTeX."""
+"""Features as mathematics: SymPy expressions and LaTeX; `dbrm.features.rendering` writes code."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from dbrm.features.transforms import Transform
 from dbrm.features.transforms import sympy as sp
 from dbrm.features.traversal import fold
 
-__all__ = ["to_latex", "to_sympy"]
+__all__ = ["latex_number", "to_latex", "to_sympy"]
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -114,10 +114,10 @@ def _latex_product(node: Product, factors: Sequence[str]) -> str:
 
 
 def _latex_sum(node: Projection, children: Sequence[str], digits: int) -> str:
-    parts = [] if node.bias is None else [_latex_number(node.bias, digits)]
+    parts = [] if node.bias is None else [latex_number(node.bias, digits)]
     for weight, child in zip(node.weights, children, strict=True):
         sign = "" if not parts else " - " if weight < 0.0 else " + "
-        number = _latex_number(abs(weight) if parts else weight, digits)
+        number = latex_number(abs(weight) if parts else weight, digits)
         parts.append(rf"{sign}{number} \, {child}")
     return "".join(parts)
 
@@ -127,8 +127,8 @@ def _latex_standardized(node: Standardized, child: str, digits: int) -> str:
     if centre is None or scale is None:
         return rf"\frac{{{child} - c}}{{s}}"
     sign = "-" if centre >= 0.0 else "+"
-    shift = _latex_number(abs(centre), digits)
-    return rf"\frac{{{child} {sign} {shift}}}{{{_latex_number(scale, digits)}}}"
+    shift = latex_number(abs(centre), digits)
+    return rf"\frac{{{child} {sign} {shift}}}{{{latex_number(scale, digits)}}}"
 
 
 def _latex_applied(transform: Transform, inside: str, knot: float | None, digits: int) -> str:
@@ -136,10 +136,11 @@ def _latex_applied(transform: Transform, inside: str, knot: float | None, digits
     if template is None:
         name = "".join([_SPECIAL.get(character, character) for character in transform.name])
         template = rf"\operatorname{{{name}}}\left(#1\right)"
-    shown = f"q_{{{transform.quantile}}}" if knot is None else _latex_number(knot, digits)
+    shown = f"q_{{{transform.quantile}}}" if knot is None else latex_number(knot, digits)
     return _PLACEHOLDER.sub(lambda match: inside if match[1] == "1" else shown, template)
 
 
-def _latex_number(value: float, digits: int) -> str:
+def latex_number(value: float, digits: int) -> str:
+    r"""Return a number with ``digits`` significant digits: ``1.2 \cdot 10^{-7}``."""
     mantissa, e, exponent = f"{value:.{digits}g}".partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if e else mantissa

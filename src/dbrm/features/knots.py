@@ -4,11 +4,12 @@
 """
 
 from collections.abc import Sequence
-from math import floor, log10
+from math import floor, inf, isfinite, log10
 
 import numpy as np
 
 from dbrm._typing import Column, Matrix, TableLike
+from dbrm.data.standardize import moments as data_moments
 from dbrm.features.base import Feature
 from dbrm.features.evaluation import ColumnCache, Reader, collect
 from dbrm.features.nodes import Modification
@@ -83,12 +84,7 @@ def _readable(column: Column) -> tuple[float, float]:
 
 
 def moments(column: Column) -> tuple[float, float]:
-    """Mean and standard deviation; zero and one where they are of no use."""
-    with np.errstate(all="ignore"):
-        largest = float(np.max(np.abs(column)))
-        if not 0.0 < largest < np.inf:
-            return 0.0, 1.0
-        relative = column / largest
-        location, scale = float(np.mean(relative)) * largest, float(np.std(relative)) * largest
-    usable = np.isfinite(location) and 1e-300 < scale < np.inf
-    return (location, scale) if usable else (0.0, 1.0)
+    """Return mean and standard deviation; zero and one where they cannot be used."""
+    centre, scale = data_moments(column)
+    usable = isfinite(centre) and 1e-300 < scale < inf
+    return (centre, scale) if usable else (0.0, 1.0)

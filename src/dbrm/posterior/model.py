@@ -12,6 +12,7 @@ from dbrm.data import Recipe
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import Link, ModelFit
 from dbrm.features import NUMPY, PYTHON, SQL, Dialect, Feature, evaluate
+from dbrm.features.export import latex_number
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.exports import (
     Exporter,
@@ -185,11 +186,11 @@ class FittedModel:
 
         Of scaled data it is in terms of the scaled columns.
         """
-        parts = [_latex_number(self.fit.coefficients[0], digits)]
+        parts = [latex_number(self.fit.coefficients[0], digits)]
         for slope, term in zip(self.fit.coefficients[1:], self.terms, strict=True):
             sign = "-" if slope < 0 else "+"
             latex = term.to_latex(digits=digits)
-            parts.append(f"{sign} {_latex_number(abs(slope), digits)}\\,{latex}")
+            parts.append(f"{sign} {latex_number(abs(slope), digits)}\\,{latex}")
         return " ".join(parts)
 
 
@@ -198,11 +199,3 @@ def _is_response(scale: Scale) -> bool:
         msg = f"scale must be 'response' or 'link'; got scale={scale!r}."
         raise InvalidSettingError(msg)
     return scale == "response"
-
-
-def _latex_number(value: float, digits: int) -> str:
-    text = f"{value:.{digits}g}"
-    if "e" not in text:
-        return text
-    mantissa, exponent = text.split("e")
-    return f"{mantissa} \\cdot 10^{{{int(exponent)}}}"

@@ -19,7 +19,7 @@ from dbrm.data.out_of_core.rows import BatchRows, Block, choose_sample, read_ext
 from dbrm.data.recipe import Recipe, assemble
 from dbrm.data.redundancy import find_redundant
 from dbrm.data.rules import MAX_LEVELS, ColumnRule, Missing, learn_rule
-from dbrm.data.scaling import Scale
+from dbrm.data.standardize import Scale
 from dbrm.errors import InvalidDataError
 
 __all__ = ["learn_from_batches"]
