@@ -27,7 +27,7 @@ from dbrm._kernels.glm_newton import (
     plain_scoring,
     submatrix,
 )
-from dbrm._kernels.glm_problem import problem_in
+from dbrm._kernels.glm_problem import problem_of
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL, expect
 from dbrm._kernels.internal import INTERNAL, ONCE
 from dbrm._kernels.piecewise import glm_score_one
@@ -132,14 +132,14 @@ def scale_of(problem, shape):
     return shape if felt else 1.0
 
 
-def fit_newton(box, k, value, shape, near):
+def fit_newton(opaque, k, value, shape, near):
     """Maximise over coefficients and dispersion in turn, from where the work space stands.
 
     From the common starts where `value` is not a number. Returns the log likelihood's moving
     part, the shape and a status. The coefficients of a gamma or Gaussian response depend on
     the dispersion only through the prior.
     """
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     rows, work = problem.rows, problem.work
     known = rows.shape == rows.shape
     felt = rows.family == NEGATIVE_BINOMIAL or (
@@ -163,9 +163,9 @@ def fit_newton(box, k, value, shape, near):
     return value, shape, status
 
 
-def fit_plain(box, k, value, shape, near):  # noqa: ARG001
+def fit_plain(opaque, k, value, shape, near):  # noqa: ARG001
     """The same by undamped scoring, always from the common start."""
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     value, status = plain_scoring(problem, k)
     return value, shape_at(problem, value, shape), status
 
@@ -174,43 +174,43 @@ def fit_plain(box, k, value, shape, near):  # noqa: ARG001
 
 
 @nb.njit(cache=True, nogil=True)
-def place(box, mask, precision):
+def place(opaque, mask, precision):
     """Choose the columns of a mask and set their penalties.
 
     Returns their number and whether they are linearly independent.
     """
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     k = choose(problem, mask)
     set_penalty(problem, k, precision)
     return k, independent(problem, k)
 
 
 @nb.njit(cache=True, nogil=True)
-def maximise(box, k, value, shape):
+def maximise(opaque, k, value, shape):
     """Fit the columns in place; see `fit_newton`. Also returns the whole log likelihood."""
-    problem = problem_in(box)
-    value, shape, status = problem.fit(box, k, value, shape, AT_MAXIMUM)
+    problem = problem_of(opaque)
+    value, shape, status = problem.fit(opaque, k, value, shape, AT_MAXIMUM)
     rows = problem.rows
     return value, log_likelihood(rows.family, rows.constants, value, shape), shape, status
 
 
 @nb.njit(cache=True, nogil=True)
-def place_firth(box, k, shape):
+def place_firth(opaque, k, shape):
     """Firth's coefficients of the columns in place, into the work space."""
-    _fit_firth(problem_in(box), k, shape)
+    _fit_firth(problem_of(opaque), k, shape)
 
 
 @nb.njit(cache=True, nogil=True)
-def linearise_in(box, shape, eta):
+def linearise_in(opaque, shape, eta):
     """Score and information at `eta` into the work space; returns the value there."""
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     return linearise_at(problem.rows, shape, eta, problem.work)
 
 
 @nb.njit(cache=True, nogil=True)
-def expect_at(box, shape):
+def expect_at(opaque, shape):
     """Expected information at the linear predictor of the work space."""
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     rows, work = problem.rows, problem.work
     linearise_at(rows, shape, work.eta, work)
     expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
@@ -266,7 +266,7 @@ def _score_normal(problem, k, likelihood, half_log_prior):
 
 
 @nb.njit(**ONCE)
-def _integrate_precision(box, problem, k):
+def _integrate_precision(opaque, problem, k):
     r"""Evidence with an unknown common precision :math:`\tau`: trapezoids in :math:`\log\tau`.
 
     The closed-form marginal prior is a spike with heavy tails and the posterior under it
@@ -285,7 +285,7 @@ def _integrate_precision(box, problem, k):
     for node in range(600):
         psi = top - step * node
         half = set_penalty(problem, k, np.exp(psi))
-        value, shape, status = problem.fit(box, k, value, shape, AT_MAXIMUM)
+        value, shape, status = problem.fit(opaque, k, value, shape, AT_MAXIMUM)
         worst = max(worst, status)
         likelihood = log_likelihood(rows.family, rows.constants, value, shape)
         if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
@@ -312,10 +312,10 @@ def _integrate_precision(box, problem, k):
 
 
 @nb.njit(**ONCE)
-def _likelihood(box, problem, k, near):
+def _likelihood(opaque, problem, k, near):
     """Maximised log likelihood of the chosen columns, the shape and a status."""
     rows = problem.rows
-    value, shape, status = problem.fit(box, k, np.nan, problem.start.shape, near)
+    value, shape, status = problem.fit(opaque, k, np.nan, problem.start.shape, near)
     if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
         status = PERFECT_FIT
     return log_likelihood(rows.family, rows.constants, value, shape), shape, status
@@ -324,9 +324,9 @@ def _likelihood(box, problem, k, near):
 # One function for each kind of prior, so that none compiles what only others need.
 
 
-def evaluate_likelihood(box, mask):
+def evaluate_likelihood(opaque, mask):
     """Log evidence and status of one mask, prior a function of the likelihood alone."""
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     k = choose(problem, mask)
     row = k - problem.rows.n_fixed
     if problem.table[0][row] == -np.inf:
@@ -334,16 +334,16 @@ def evaluate_likelihood(box, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    likelihood, _, status = _likelihood(box, problem, k, NEAR)
+    likelihood, _, status = _likelihood(opaque, problem, k, NEAR)
     score = likelihood + problem.table[0][row] + problem.dispersion
     if not abs(score) < np.inf:
         return -np.inf, UNDEFINED
     return score, status
 
 
-def evaluate_wald(box, mask):
+def evaluate_wald(opaque, mask):
     """Log evidence and status of one mask, prior a function of the Wald statistic too."""
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     k = choose(problem, mask)
     row = k - problem.rows.n_fixed
     if problem.table[0][row] == -np.inf:
@@ -352,7 +352,7 @@ def evaluate_wald(box, mask):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
     near = ONE_STEP if problem.rows.quadratic else AT_MAXIMUM
-    likelihood, shape, status = _likelihood(box, problem, k, near)
+    likelihood, shape, status = _likelihood(opaque, problem, k, near)
     if status == SEPARATED:
         # Infinite coefficients carry no information; Firth's are finite.
         _fit_firth(problem, k, shape)
@@ -363,30 +363,30 @@ def evaluate_wald(box, mask):
     return score, status
 
 
-def evaluate_normal(box, mask):
+def evaluate_normal(opaque, mask):
     """Log evidence and status of one mask, normal prior with a known precision.
 
     A proper prior determines the coefficients of dependent columns too.
     """
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     k = choose(problem, mask)
     half = set_penalty(problem, k, problem.prior_rate)
-    likelihood, _, status = _likelihood(box, problem, k, AT_MAXIMUM)
+    likelihood, _, status = _likelihood(opaque, problem, k, AT_MAXIMUM)
     score = _score_normal(problem, k, likelihood, half)
     if not abs(score) < np.inf:
         return -np.inf, DEPENDENT
     return score, status
 
 
-def evaluate_mixture(box, mask):
+def evaluate_mixture(opaque, mask):
     """Log evidence and status of one mask, normal prior with an unknown precision."""
-    problem = problem_in(box)
-    return _integrate_precision(box, problem, choose(problem, mask))
+    problem = problem_of(opaque)
+    return _integrate_precision(opaque, problem, choose(problem, mask))
 
 
-def evaluate_plain(box, mask):
+def evaluate_plain(opaque, mask):
     """Log evidence and status of one mask by undamped scoring; tabulated priors."""
-    problem = problem_in(box)
+    problem = problem_of(opaque)
     rows = problem.rows
     k = choose(problem, mask)
     row = k - rows.n_fixed
@@ -395,7 +395,7 @@ def evaluate_plain(box, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    value, shape, status = problem.fit(box, k, np.nan, problem.start.shape, AT_MAXIMUM)
+    value, shape, status = problem.fit(opaque, k, np.nan, problem.start.shape, AT_MAXIMUM)
     likelihood = log_likelihood(rows.family, rows.constants, value, shape)
     information, wald = _wald(problem, shape) if problem.strict else (0.0, 0.0)
     score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion
@@ -407,7 +407,7 @@ def evaluate_plain(box, mask):
 @nb.njit(cache=True, nogil=True)
 def evaluate_glm(context, mask):
     """Log evidence and status of one mask; see `dbrm._kernels.glm_pointers`."""
-    return context.call(context.box, mask)
+    return context.call(context.problem, mask)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -416,5 +416,5 @@ def evaluate_many_glm(context, masks):
     values = np.empty(masks.shape[0])
     statuses = np.empty(masks.shape[0], dtype=np.uint8)
     for row in range(masks.shape[0]):
-        values[row], statuses[row] = context.call(context.box, masks[row])
+        values[row], statuses[row] = context.call(context.problem, masks[row])
     return values, statuses

@@ -21,7 +21,7 @@ from dbrm._kernels.glm import (
     fit_plain,
 )
 from dbrm._kernels.glm_linalg import weighted_gram
-from dbrm._kernels.glm_problem import BOX, FIT, GRAM, LINEARISE
+from dbrm._kernels.glm_problem import FIT, GRAM, LINEARISE, OPAQUE
 from dbrm._kernels.glm_rows import linearise
 
 __all__ = ["evaluation_pointer", "fit_pointer", "gram_pointer", "linearise_pointer"]
@@ -64,5 +64,5 @@ def fit_pointer(*, plain):
 @cache
 def evaluation_pointer(kind):
     """Address of the evaluation of one mask under this kind of prior."""
-    signature = types.Tuple((types.float64, types.uint8))(BOX, types.boolean[::1])
+    signature = types.Tuple((types.float64, types.uint8))(OPAQUE, types.boolean[::1])
     return nb.cfunc(signature, cache=True, nogil=True)(_EVALUATIONS[kind])

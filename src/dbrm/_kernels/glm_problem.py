@@ -1,4 +1,4 @@
-"""What the evaluations of one population share, as a record that loops carry in a box."""
+"""What the evaluations of one population share, as a record that loops carry as an opaque one."""
 
 from collections import namedtuple
 
@@ -6,23 +6,23 @@ import numba as nb
 import numpy as np
 from numba import types
 
-from dbrm._kernels.boxes import fill, own, read
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._kernels.internal import INTERNAL
+from dbrm._kernels.opaque_records import from_words, owned, to_words
 
 __all__ = [
-    "BOX",
     "FIT",
     "GRAM",
     "LINEARISE",
+    "OPAQUE",
     "GlmContext",
     "GlmProblem",
     "GlmRows",
     "GlmStart",
     "GlmWork",
-    "boxed",
     "new_work",
-    "problem_in",
+    "opaque_problem",
+    "problem_of",
 ]
 
 # family, link: codes of `glm_rows`; quadratic: the curvature is the observed information; shape:
@@ -53,16 +53,16 @@ GlmProblem = namedtuple(
     "rows start unit_gram tolerance prior strict dispersion table scale prior_shape "
     "prior_rate max_iterations fit work",
 )
-# What search loops hold: the address of the evaluation, and its first argument, a box.
-GlmContext = namedtuple("GlmContext", "call box")
+# What search loops hold: the address of the evaluation, and its first argument, an opaque record.
+GlmContext = namedtuple("GlmContext", "call problem")
 
-# Numba's types of all these. Declared, because a box does not know what is in it.
-BOX = types.int64[::1]
+# Numba's types of all these. Declared, because an opaque record does not know its type.
+OPAQUE = types.int64[::1]
 _NUMBER, _COUNT, _FLAG = types.float64, types.int64, types.boolean
 _VECTOR, _MATRIX, _BLOCKS = types.float64[::1], types.float64[:, ::1], types.float64[:, :, ::1]
 LINEARISE = _NUMBER(_COUNT, _COUNT, _NUMBER, *[_VECTOR] * 5)
 GRAM = types.void(_BLOCKS, types.int64[::1], _COUNT, _MATRIX, _MATRIX, _MATRIX)
-FIT = types.Tuple((_NUMBER, _NUMBER, types.uint8))(BOX, _COUNT, _NUMBER, _NUMBER, _NUMBER)
+FIT = types.Tuple((_NUMBER, _NUMBER, types.uint8))(OPAQUE, _COUNT, _NUMBER, _NUMBER, _NUMBER)
 
 
 def _record(cls, *kinds):
@@ -86,19 +86,19 @@ PROBLEM = _record(
 
 
 @nb.njit(cache=True, nogil=True)
-def _filled(problem):
-    return fill(problem, PROBLEM)
+def _to_words(problem):
+    return to_words(problem, PROBLEM)
 
 
-def boxed(problem):
-    """A box with the problem."""
-    return own(problem, _filled(problem))
+def opaque_problem(problem):
+    """The problem as an opaque record."""
+    return owned(problem, _to_words(problem))
 
 
 @nb.njit(**INTERNAL)
-def problem_in(box):
-    """The problem in a box."""
-    return read(box, PROBLEM)
+def problem_of(opaque):
+    """The problem in an opaque record."""
+    return from_words(opaque, PROBLEM)
 
 
 def new_work(n_columns: int, n_blocks: int, block: int) -> GlmWork:

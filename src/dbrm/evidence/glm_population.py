@@ -30,8 +30,8 @@ from dbrm._kernels.glm_problem import (
     GlmProblem,
     GlmRows,
     GlmStart,
-    boxed,
     new_work,
+    opaque_problem,
 )
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
@@ -90,7 +90,7 @@ class GlmPopulation(AbstractGlmPopulation):
 
     @property
     def context(self) -> GlmContext:
-        return GlmContext(self.call, boxed(self.problem))
+        return GlmContext(self.call, opaque_problem(self.problem))
 
     @property
     def size(self) -> int:
@@ -104,12 +104,12 @@ class GlmPopulation(AbstractGlmPopulation):
         return values, statuses
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        problem, work, box = self.problem, self.problem.work, boxed(self.problem)
-        k, _ = place(box, np.array(mask, dtype=np.bool_), _typical_precision(problem))
-        _, likelihood, shape, status = maximise(box, k, np.nan, problem.start.shape)
+        problem, work, opaque = self.problem, self.problem.work, opaque_problem(self.problem)
+        k, _ = place(opaque, np.array(mask, dtype=np.bool_), _typical_precision(problem))
+        _, likelihood, shape, status = maximise(opaque, k, np.nan, problem.start.shape)
         if firth and status == Status.SEPARATED:
-            place_firth(box, k, shape)
-        expect_at(box, shape)
+            place_firth(opaque, k, shape)
+        expect_at(opaque, shape)
         chosen = work.chosen[:k]
         information = self.design.gram(work.weight)[np.ix_(chosen, chosen)]
         if problem.rows.family in (GAUSSIAN, GAMMA):
@@ -213,18 +213,18 @@ def _typical_precision(problem: GlmProblem) -> float:
 
 def _null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStart:
     """Fit intercept and always-in columns, from a constant mean."""
-    rows, work, start, box = problem.rows, problem.work, problem.start, boxed(problem)
+    rows, work, start, opaque = problem.rows, problem.work, problem.start, opaque_problem(problem)
     nothing = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
-    k, _ = place(box, nothing, _typical_precision(problem))
+    k, _ = place(opaque, nothing, _typical_precision(problem))
     work.beta[:] = 0.0
     work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
     work.eta[:] = design.offset
     work.eta[: design.n_live] += work.beta[0]
-    value = linearise_in(box, start.shape, work.eta)
+    value = linearise_in(opaque, start.shape, work.eta)
     if not value > -np.inf:
         value = _step_from(problem, design, inner_eta, k)
-    value, _, shape, _ = maximise(box, k, value, start.shape)
-    value = linearise_in(box, shape, work.eta)
+    value, _, shape, _ = maximise(opaque, k, value, start.shape)
+    value = linearise_in(opaque, shape, work.eta)
     return GlmStart(
         work.beta[:k].copy(),
         work.eta.copy(),
@@ -239,30 +239,30 @@ def _null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmSta
 
 def _step_from(problem: GlmProblem, design: Design, constant: float, k: int) -> float:
     """One scoring step from a constant predictor, where adding it to the offset is impossible."""
-    work, box = problem.work, boxed(problem)
-    linearise_in(box, problem.start.shape, np.full(work.eta.size, constant))
+    work, opaque = problem.work, opaque_problem(problem)
+    linearise_in(opaque, problem.start.shape, np.full(work.eta.size, constant))
     right = _times(design, work.weight * (constant - design.offset) + work.score)[:k]
     work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
     work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
-    return float(linearise_in(box, problem.start.shape, work.eta))
+    return float(linearise_in(opaque, problem.start.shape, work.eta))
 
 
 def _full_start(problem: GlmProblem, design: Design) -> GlmStart:
     """Fit all independent columns, with a little ridge so that there is a maximum."""
-    rows, work, box = problem.rows, problem.work, boxed(problem)
+    rows, work, opaque = problem.rows, problem.work, opaque_problem(problem)
     start: GlmStart = problem.start
     kept = independent_columns(problem.unit_gram, 1e-6, max(design.n_live // 3, 1))
     mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
     mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
-    k, independent = place(box, mask, _typical_precision(problem))
+    k, independent = place(opaque, mask, _typical_precision(problem))
     if mask.sum() < 2 or not independent:
         return start
     if problem.prior == TABLE:
         work.penalty[rows.n_fixed : k] = _RIDGE
-    _, _, shape, status = maximise(box, k, np.nan, start.shape)
+    _, _, shape, status = maximise(opaque, k, np.nan, start.shape)
     if status != Status.OK:
         return start
-    linearise_in(box, shape, work.eta)
+    linearise_in(opaque, shape, work.eta)
     right = _times(design, work.weight * (work.eta - design.offset) + work.score)
     return GlmStart(*start[:6], design.gram(work.weight), right)
 
@@ -274,7 +274,7 @@ def _plain_start(
     work = problem.work
     start: GlmStart = problem.start
     eta = link.eta(family.initial_mean(design.mean, design.total))
-    value = linearise_in(boxed(problem), start.shape, eta)
+    value = linearise_in(opaque_problem(problem), start.shape, eta)
     right = _times(design, work.weight * (eta - design.offset) + work.score)
     return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
 

@@ -1,4 +1,4 @@
-"""Records handed over by address: read back whole, alive as long as their box, freed with it."""
+"""Records handed over by address: read back whole, alive as long as their words, freed with it."""
 
 import gc
 import weakref
@@ -10,8 +10,8 @@ import pytest
 from numba import types
 from numba.core.errors import TypingError
 
-from dbrm._kernels.boxes import fill, own, read
 from dbrm._kernels.glm import evaluate_glm
+from dbrm._kernels.opaque_records import check_layout, from_words, owned, to_words
 from dbrm.evidence import GlmEngine, resolve_prior
 
 Inner = namedtuple("Inner", "vector flag")
@@ -29,12 +29,12 @@ KIND = types.BaseTuple.from_types(
 
 @nb.njit
 def filled(record):
-    return fill(record, KIND)
+    return to_words(record, KIND)
 
 
 @nb.njit
-def contents(box):
-    record = read(box, KIND)
+def contents(opaque):
+    record = from_words(opaque, KIND)
     record.inner.vector[0] += 1.0
     second = record.pair[1]
     return record.count, record.inner.flag, record.inner.vector.sum(), record.matrix[1, 0], second
@@ -47,28 +47,43 @@ def record_of(vector):
 def test_reads_what_was_written_and_writes_to_the_same_arrays():
     vector = np.array([1.0, 2.0])
     record = record_of(vector)
-    count, flag, total, corner, second = contents(own(record, filled(record)))
+    count, flag, total, corner, second = contents(owned(record, filled(record)))
     assert (count, flag, total, corner) == (7, True, 4.0, 2.0)
     np.testing.assert_array_equal(second, np.arange(4.0))
     assert vector[0] == 2.0
 
 
-def test_a_box_keeps_its_record_alive_and_frees_it():
+def test_an_opaque_record_keeps_its_record_alive_and_frees_it():
     vector = np.array([1.0, 2.0])
     alive = weakref.ref(vector)
     record = record_of(vector)
-    box = own(record, filled(record))
+    opaque = owned(record, filled(record))
     del vector, record
     gc.collect()
     assert alive() is not None
-    assert contents(box)[2] == 4.0
-    del box
+    assert contents(opaque)[2] == 4.0
+    del opaque
     gc.collect()
     assert alive() is None
 
 
+def test_the_layout_of_numbas_arrays_is_the_one_relied_on():
+    record = record_of(np.array([1.0, 2.0]))
+    check_layout(record, filled(record))
+
+
+@pytest.mark.parametrize("place", range(-4, 3))
+def test_another_layout_is_noticed(place):
+    """Negative control: one word before or after an address is not what it should be."""
+    record = record_of(np.array([1.0, 2.0]))
+    words = filled(record)
+    words[np.flatnonzero(words == record.matrix.ctypes.data)[0] + place] += 1
+    with pytest.raises(RuntimeError, match="rely on how Numba lays out arrays"):
+        check_layout(record, words)
+
+
 def test_refuses_another_kind_of_record():
-    with pytest.raises(TypingError, match="A box of"):
+    with pytest.raises(TypingError, match="An opaque record of type"):
         filled(record_of(np.array([1, 2])))
 
 
