@@ -303,7 +303,7 @@ class GlmEngine(AbstractEngine):
             0
         ]
         eta = self._offset + raw[0] + np.hstack([self._always, columns]) @ raw[1:]
-        _, score, information = family.linearise(
+        score, information = family.derivatives(
             link, eta, self.response, solution.dispersion, self._trials
         )
         finite = np.isfinite(score) & np.isfinite(information)

@@ -26,7 +26,7 @@ from dbrm.status import Status
 
 __all__ = ["mean_shifts"]
 
-# Derivatives are differences over this step.
+# Second and third derivatives are differences of scores and informations over this step.
 _STEP = 1e-3
 # No expansion holds further out than this many standard deviations.
 _FARTHEST = 2.0
@@ -62,9 +62,17 @@ def _shift(
     likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit, *, jeffreys: bool
 ) -> FloatArray:
     eta = design @ fit.coefficients + likelihood.offset
-    pull = _third_derivative(likelihood, eta, fit.dispersion)
-    if jeffreys and fit.status is not Status.SEPARATED:
-        pull = pull + _information_slope(likelihood, eta, fit.dispersion)
+    below, here, above = (
+        likelihood.family.derivatives(
+            likelihood.link, eta + move, likelihood.response, fit.dispersion, likelihood.trials
+        )
+        for move in (-_STEP, 0.0, _STEP)
+    )
+    with np.errstate(all="ignore"):
+        pull = _finite((below[0] - 2.0 * here[0] + above[0]) / _STEP**2)
+        if jeffreys and fit.status is not Status.SEPARATED:
+            pull = pull + _finite((above[1] - below[1]) / (2.0 * _STEP))
+    pull = likelihood.weights * pull
     # Beside enormous columns the sums overflow; then nothing is known and nothing is shifted.
     with np.errstate(over="ignore", invalid="ignore"):
         covariance = fit.covariance * fit.dispersion
@@ -76,32 +84,6 @@ def _shift(
     if not np.isfinite(far):
         return np.zeros_like(shift)
     return np.asarray(shift * min(1.0, _FARTHEST / max(far, _FARTHEST)))
-
-
-def _third_derivative(
-    likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
-) -> Column:
-    scores = [_rows(likelihood, eta + move, dispersion)[0] for move in (-_STEP, 0.0, _STEP)]
-    with np.errstate(all="ignore"):
-        return _finite((scores[0] - 2.0 * scores[1] + scores[2]) / _STEP**2)
-
-
-def _information_slope(
-    likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
-) -> Column:
-    below, above = (_rows(likelihood, eta + move, dispersion)[1] for move in (-_STEP, _STEP))
-    with np.errstate(all="ignore"):
-        return _finite((above - below) / (2.0 * _STEP))
-
-
-def _rows(
-    likelihood: AbstractPredictorLikelihood, eta: Column, dispersion: float
-) -> tuple[Column, Column]:
-    """Score and expected information of each row in its linear predictor."""
-    _, score, information = likelihood.family.linearise(
-        likelihood.link, eta, likelihood.response, dispersion, likelihood.trials
-    )
-    return likelihood.weights * score, likelihood.weights * information
 
 
 def _finite(values: Column) -> Column:

@@ -161,23 +161,38 @@ class Family(ABC):
         dispersion: float = 1.0,
         trials: Column | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""Log density, score and expected information of each row in its linear predictor.
-
-        .. math:: \frac{d\ell}{d\eta} = \frac{d\ell}{d\mu}\,\mu'(\eta), \qquad
-            I(\eta) = I(\mu)\,\mu'(\eta)^2 .
+        """Log density of each row at its linear predictor, and its `derivatives`.
 
         The log density is ``-inf`` where a mean leaves its interval.
         """
+        low, high = self.mean_interval
+        with np.errstate(all="ignore"):
+            mean = link.mean(eta)
+            known = trials if self.has_trials else None
+            density = self.log_density(y, self.clip_mean(mean), dispersion, known)
+        density = np.where((mean >= low) & (mean <= high), density, -np.inf)
+        return density, *self.derivatives(link, eta, y, dispersion, trials)
+
+    def derivatives(
+        self,
+        link: Link,
+        eta: FloatArray,
+        y: Column,
+        dispersion: float = 1.0,
+        trials: Column | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Score and expected information of each row in its linear predictor.
+
+        .. math:: \frac{d\ell}{d\eta} = \frac{d\ell}{d\mu}\,\mu'(\eta), \qquad
+            I(\eta) = I(\mu)\,\mu'(\eta)^2 .
+        """
         trials = trials if self.has_trials else None
         with np.errstate(all="ignore"):
-            mean, slope = link.mean(eta), link.slope(eta)
-            inside = (mean >= self.mean_interval[0]) & (mean <= self.mean_interval[1])
-            mean = self.clip_mean(mean)
-            density = self.log_density(y, mean, dispersion, trials)
+            mean, slope = self.clip_mean(link.mean(eta)), link.slope(eta)
             score = self.score(y, mean, dispersion, trials) * slope
             information = self.information(mean, dispersion, trials) * slope**2
         least = _SMALLEST_INFORMATION * (1.0 if trials is None else trials)
-        return np.where(inside, density, -np.inf), score, np.maximum(information, least)
+        return score, np.maximum(information, least)
 
     def clip_mean(self, mean: FloatArray) -> FloatArray:
         """Means inside their interval, also where a link runs out of digits."""
