@@ -37,8 +37,8 @@ STRATEGIES = tuple(f"DBRM_{letter}_{number}" for number in (2, 3, 4) for letter 
 class Classification(AbstractStudy):
     """One data set, by our methods and their competitors.
 
-    The values are the four counts of the test rows, the mean log score, and the features
-    with inclusion above 0.1: how many of each complexity, and the nonlinear ones.
+    Results: the confusion matrix of the test rows, the mean log score, and the features with
+    inclusion above 0.1: how many of each complexity, and the nonlinear ones.
     """
 
     example: str
@@ -61,7 +61,7 @@ class Classification(AbstractStudy):
 
     def plan(self, options: Options, methods: tuple[str, ...] | None = None) -> list[Key]:
         wanted = (*OWN, *STRATEGIES, *COMPETITORS) if methods is None else methods
-        wanted = tuple(one for one in wanted if self._known(one))
+        wanted = tuple(one for one in wanted if self._is_available(one))
         return [
             key
             for seed in range(options.runs)
@@ -69,7 +69,7 @@ class Classification(AbstractStudy):
             for key in self._keys(method, seed, options)
         ]
 
-    def _known(self, method: str) -> bool:
+    def _is_available(self, method: str) -> bool:
         return available(method) and (method != "DBRM_BEST" or self.example in BEST)
 
     def _keys(self, method: str, seed: int, options: Options) -> list[Key]:
@@ -110,7 +110,7 @@ class Classification(AbstractStudy):
             columns = train.to_numpy(np.float64), y, test.to_numpy(np.float64)
             probability, threshold = COMPETITORS[method](*columns, seed)
             return {**_counts(probability >= threshold, truth), **_score(probability, truth)}
-        settings = self._choose(key)
+        settings = self._fit_settings(key)
         if own:
             train, test = np.log1p(train), np.log1p(test)
             settings["always"] = _main_effects(train)
@@ -122,31 +122,31 @@ class Classification(AbstractStudy):
             **_reported(posterior),
         }
 
-    def _choose(self, key: Key) -> dict[str, Any]:
-        """The settings of one of our methods."""
+    def _fit_settings(self, key: Key) -> dict[str, Any]:
+        """Settings of `dbrm.fit` for one of our methods."""
         method, example = key["method"], self._settings
         if method == "DBRM_BEST":
-            chosen = {**BEST[self.example], "n_chains": int(key["chains"])}
+            settings = {**BEST[self.example], "n_chains": int(key["chains"])}
         elif method == "LBRM":
-            chosen = {"population_size": _n_covariates(self.example), **example.linear}
+            settings = {"population_size": _n_covariates(self.example), **example.linear}
             if key["preset"] == "paper_text":
-                chosen["max_model_size"] = MOST_FEATURES
-            return {**chosen, "preset": key["preset"]}
+                settings["max_model_size"] = MOST_FEATURES
+            return {**settings, "preset": key["preset"]}
         else:
             _, letter, *rest = method.split("_")
             many = rest == ["PAR"]
             effort = (example.parallel if many else example.single)[key["preset"]]
-            chosen = {**example.limits, **effort, "algorithm": ALGORITHMS[letter]}
+            settings = {**example.limits, **effort, "algorithm": ALGORITHMS[letter]}
             if letter == "R":
-                chosen["n_final"] = example.reversible_steps[many]
+                settings["n_final"] = example.reversible_steps[many]
             if key["preset"] == "paper_text":
-                chosen["max_model_size"] = MOST_FEATURES
-            chosen |= {"preset": key["preset"], "n_chains": int(key["chains"])}
+                settings["max_model_size"] = MOST_FEATURES
+            settings |= {"preset": key["preset"], "n_chains": int(key["chains"])}
             if rest and not many:
-                chosen["projection"] = int(rest[0])
+                settings["projection"] = int(rest[0])
         if key["populations"]:
-            chosen["n_populations"] = int(key["populations"])
-        return chosen
+            settings["n_populations"] = int(key["populations"])
+        return settings
 
     def _data(self, *, scaled: bool) -> tuple[pd.DataFrame, Column, pd.DataFrame, Column]:
         split = getattr(datasets, self._settings.loader)()
@@ -163,7 +163,7 @@ class Classification(AbstractStudy):
 
 
 def _main_effects(train: pd.DataFrame) -> list[Feature]:
-    """Every covariate, and whether it is positive unless that is always so."""
+    """Every covariate, and the indicator that it is positive unless that is constant."""
     covariates = [covariate(str(name)) for name in train]
     positive = get_transform("step[0]")
     steps = [
@@ -174,35 +174,31 @@ def _main_effects(train: pd.DataFrame) -> list[Feature]:
     return [*covariates, *steps]
 
 
-def _text(number: int | None) -> str:
-    return "" if number is None else str(number)
-
-
 def _n_covariates(example: str) -> int:
     return {"asteroids": 9, "breast-cancer": 30, "spam": 57}[example]
 
 
-def _counts(said: Any, truth: Column) -> dict[str, str]:
+def _counts(predicted: Any, truth: Column) -> dict[str, str]:
     positive = truth == 1.0
     return {
-        "tp": str(int(np.sum(said & positive))),
-        "fn": str(int(np.sum(~said & positive))),
-        "fp": str(int(np.sum(said & ~positive))),
-        "tn": str(int(np.sum(~said & ~positive))),
+        "tp": str(int(np.sum(predicted & positive))),
+        "fn": str(int(np.sum(~predicted & positive))),
+        "fp": str(int(np.sum(predicted & ~positive))),
+        "tn": str(int(np.sum(~predicted & ~positive))),
         "complexities": "",
         "nonlinear": "",
     }
 
 
 def _score(probability: Column, truth: Column) -> dict[str, str]:
-    """Mean log probability of what happened, probabilities kept off 0 and 1."""
+    """Mean log score, with probabilities clipped away from 0 and 1."""
     kept = np.clip(probability, 1e-15, 1.0 - 1e-15)
     return {"log_score": f"{np.mean(np.where(truth == 1.0, np.log(kept), np.log1p(-kept))):.6f}"}
 
 
 def _reported(posterior: Posterior) -> dict[str, str]:
-    chosen = posterior.features_above(REPORTED)
-    counts = Counter(feature.complexity for feature in chosen)
+    features = posterior.features_above(REPORTED)
+    counts = Counter(feature.complexity for feature in features)
     listed = " ".join(f"{complexity}:{count}" for complexity, count in sorted(counts.items()))
-    nonlinear = "; ".join(feature.canonical for feature in chosen if feature.complexity > 1)
+    nonlinear = "; ".join(feature.canonical for feature in features if feature.complexity > 1)
     return {"complexities": listed, "nonlinear": nonlinear}

@@ -39,8 +39,8 @@ DEFINITIONS = (
     "ACC is the share of correct labels among the test rows. FNR and FPR are given as the "
     "published scripts computed them, FN/(FN+P) and FP/(FP+N) with P and N the numbers of positive "
     "and negative rows; *true* FNR and FPR are FN/P and FP/N, as the paper defines them. Entries "
-    "are medians over runs, with the least and the greatest value in brackets. The log score is "
-    "the mean log probability given to what happened; seconds are the median of one run."
+    "are medians over runs, with minimum and maximum in brackets. The log score is the mean log "
+    "probability given to the true labels; seconds are the median of one run."
 )
 RATES = (
     "The printed FNR and FPR cannot be those that the paper defines: in all tables they equal "
@@ -72,16 +72,16 @@ NOTES = {
     ),
 }
 SAME = (
-    "LASSO, RIDGE and LXGBOOST have no random outcome and must agree with the paper to the last "
+    "LASSO, RIDGE and LXGBOOST have no randomness and must agree with the paper to the last "
     "digit. The random forest, deep net, naive Bayes and logistic regression of the paper come "
-    "from H2O, which has no exact counterpart in scikit-learn; compare them in kind only."
+    "from H2O, which has no exact counterpart in scikit-learn; compare them only roughly."
 )
 
 
 def accuracy_page(name: str, example: str, records: Sequence[Record]) -> Page:
     """Tables 1, 2 and 3."""
-    chosen = [record for record in records if not _strategy(record["method"])]
-    rows = _rows(example, chosen)
+    records = [record for record in records if not _is_strategy(record["method"])]
+    rows = _rows(example, records)
     best = (
         ()
         if example != "spam"
@@ -102,7 +102,7 @@ def accuracy_page(name: str, example: str, records: Sequence[Record]) -> Page:
         intro=(DEFINITIONS,),
         sections=[Section("Methods by median accuracy", HEADER, [row for _, row in rows])],
         notes=(*NOTES[example], SAME, *best),
-        compared=_compare(example, chosen),
+        compared=_compare(example, records),
         axis="accuracy",
         limits={"breast-cancer": (0.88, 1.003), "spam": (0.88, 0.96)}.get(example),
     )
@@ -112,23 +112,24 @@ def strategy_page(records: Mapping[str, Sequence[Record]]) -> Page:
     """Appendix A: four ways to choose the weights of projections, one chain each."""
     sections, compared = [], []
     for example, found in records.items():
-        chosen = [
+        kept = [
             record
             for record in found
-            if _strategy(record["method"]) or record["method"] in ("DBRM_G", "DBRM_R")
+            if _is_strategy(record["method"]) or record["method"] in ("DBRM_G", "DBRM_R")
         ]
-        rows = [row for _, row in _rows(example, chosen)]
+        rows = [row for _, row in _rows(example, kept)]
         sections.append(Section(TITLES[example], HEADER, rows))
         compared += [
             ComparedRow(f"{example}, {row.label}", row.ours, row.theirs)
-            for row in _compare(example, chosen)
+            for row in _compare(example, kept)
         ]
     return Page(
         name="appendix-a",
         title="Appendix A. Strategies for the weights of projections",
         intro=(
             "One chain each. No number: weights fitted before the transform (strategy 1); 2: "
-            "behind the transform; 3: across all layers; 4: drawn from a standard normal law.",
+            "behind the transform; 3: across all layers; 4: drawn from a standard normal "
+            "distribution.",
             DEFINITIONS,
         ),
         sections=sections,
@@ -182,7 +183,7 @@ def complexity_page(records: Mapping[str, Sequence[Record]]) -> Page:
         intro=(
             "Mean number of features with inclusion probability above 0.1, by complexity: one "
             "plus the transforms, multiplications and weights of projections in a feature. "
-            "Tables 1 to 3 tell how many runs each method had.",
+            "Tables 1 to 3 give the number of runs of each method.",
         ),
         sections=sections,
         notes=(
@@ -199,7 +200,7 @@ def complexity_page(records: Mapping[str, Sequence[Record]]) -> Page:
     )
 
 
-def _strategy(method: str) -> bool:
+def _is_strategy(method: str) -> bool:
     return method[-2:] in ("_2", "_3", "_4")
 
 
@@ -271,7 +272,7 @@ def _compare(example: str, records: Sequence[Record]) -> list[ComparedRow]:
             ComparedRow(
                 f"{method}{f', {preset}' if preset else ''}",
                 (float(np.median(accuracy)), float(accuracy.min()), float(accuracy.max())),
-                theirs and (theirs.median, theirs.least, theirs.greatest),
+                theirs and (theirs.median, theirs.minimum, theirs.maximum),
             )
         )
     return sorted(rows, key=lambda row: -row.ours[0] if row.ours else 0.0)

@@ -26,11 +26,11 @@ _PRESETS: dict[str, tuple[str, ...]] = {
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """End with exit code 130 on Ctrl-C, and say that nothing is lost."""
+    """Exit with code 130 on Ctrl-C, and say that finished runs are kept."""
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("Interrupted. Finished runs are kept; the same command goes on.", err=True)
+        typer.echo("Interrupted. Finished runs are kept: repeat the command to resume.", err=True)
         raise typer.Exit(130) from None
 
 
@@ -80,7 +80,7 @@ def reproduce(
 data = typer.Typer(name="data", help="The data sets of the paper's examples.", no_args_is_help=True)
 
 Names = Annotated[
-    list[str] | None, typer.Argument(help="Which ones, as dbrm data list shows them; all if none.")
+    list[str] | None, typer.Argument(help="Names as in dbrm data list; all if none is given.")
 ]
 
 
@@ -103,7 +103,7 @@ def list_sets(
 
 @data.command()
 def fetch(names: Names = None) -> None:
-    """Download data sets that are not here yet, and print where their files are."""
+    """Download data sets that are not on this machine yet, and print the paths of their files."""
     with told_to_the_user():
         for entry in _find(names):
             for path in entry.fetch():
@@ -112,8 +112,8 @@ def fetch(names: Names = None) -> None:
 
 @data.command()
 def export(
-    name: Annotated[str, typer.Argument(help="Which one, as dbrm data list shows it.")],
-    folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(),
+    name: Annotated[str, typer.Argument(help="Name as in dbrm data list.")],
+    folder: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(),
 ) -> None:
     """Write a data set, prepared as in the paper, as CSV: one file, or train and test."""
     (entry,) = _find([name])

@@ -1,4 +1,4 @@
-"""A picture of numbers beside those of somebody else: dots with ranges, one row each."""
+"""A picture of our results beside published ones: dots with ranges, one row each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ComparedRow", "draw_comparison", "save_comparison"]
 
-# Middle, least and greatest value.
+# Median, minimum and maximum.
 Range = tuple[float, float, float]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One row: its label, our range and the other one; either may be missing."""
+    """One row: its label, our range and the published one; either may be missing."""
 
     label: str
     ours: Range | None
@@ -44,16 +44,16 @@ def draw_comparison(
     names: tuple[str, str] = ("dbrm", "paper"),
     limits: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Dots with ranges: ours blue and above, the others orange and below.
+    """Draw dots with ranges: ours blue and above, the published ones orange and below.
 
     Parameters
     ----------
     axis
-        What is measured.
+        Label of the axis.
     names
-        Of the two sources.
+        Names of the two sources in the legend.
     limits
-        Of the axis. What lies beyond is a number at the edge instead of a dot.
+        Range of the axis. Values outside are written as numbers at the edge.
     """
     axes = new_axes(height=0.9 + 0.24 * max(len(rows), 1), width=5.2)
     for place, row in enumerate(rows):
@@ -63,8 +63,8 @@ def draw_comparison(
             (row.theirs, 0.15, ORANGE, "D"),
         ):
             if found is not None:
-                middle, least, greatest = found
-                axes.plot([least, greatest], [place + shift] * 2, color=colour, linewidth=1.0)
+                middle, minimum, maximum = found
+                axes.plot([minimum, maximum], [place + shift] * 2, color=colour, linewidth=1.0)
                 axes.plot([middle], [place + shift], mark, color=colour, markersize=3.2)
         if limits is not None:
             _write_outside(axes, place, row, limits)
@@ -83,7 +83,7 @@ def draw_comparison(
 
 
 def _write_outside(axes: "Axes", place: int, row: ComparedRow, limits: tuple[float, float]) -> None:
-    """Write the middles below and above the limits at the edges, each in its colour."""
+    """Write medians outside the limits as numbers at the edges, each in its colour."""
     for edge, sign, arrow in ((limits[0], 1, "◂"), (limits[1], -1, "▸")):
         offset = 4.0
         for found, colour in ((row.ours, BLUE), (row.theirs, ORANGE)):

@@ -1,8 +1,8 @@
 """The methods that the paper compares with, at the settings of its scripts.
 
 Boosting, LASSO and RIDGE follow the scripts to the digit. The others were run with H2O,
-and their counterparts here come from scikit-learn: the same kind of model with settings as
-near as there are, and labels at the threshold that maximises F1 in training, as H2O does.
+and their counterparts here come from scikit-learn: the same kind of model with the
+closest settings, and labels at the threshold that maximises F1 in training, as H2O does.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _BOOSTING = {
     "nthread": 1,
 }
 _ROUNDS = 10_000
-# Random forest: trees added at a time, most of them, and how long without a better AUC.
+# Random forest: trees per step, maximum, and steps without a better AUC before it stops.
 _TREES, _MOST_TREES, _PATIENCE = 50, 10_000, 3
 
 
@@ -84,7 +84,7 @@ def _deep_net(x: Matrix, y: Column, new: Matrix, seed: int) -> tuple[Column, flo
 
 
 def _forest(x: Matrix, y: Column, new: Matrix, seed: int) -> tuple[Column, float]:
-    """At most 10,000 trees; fewer when the AUC of rows outside the samples stays as it is."""
+    """At most 10,000 trees; fewer once the out-of-bag AUC stops improving."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.metrics import roc_auc_score
 
@@ -139,5 +139,5 @@ COMPETITORS: Mapping[str, Competitor] = MappingProxyType(
     }
 )
 
-# One run tells all.
+# Methods without randomness: one run is enough.
 DETERMINISTIC = ("LASSO", "RIDGE", "LXGBOOST", "NBAYES", "LR")

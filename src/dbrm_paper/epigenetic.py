@@ -29,7 +29,7 @@ _SCRIPT_PRIOR = {"name": "normal", "variance": 1000.0}
 # The text's: slopes N(0, e^-psi) with psi ~ logGamma(1, 5e-5).
 _TEXT_PRIOR = {"name": "normal-loggamma", "shape": 1.0, "rate": 5e-5}
 
-# Our names of what the paper's table lists.
+# Our names, and those in the paper's table.
 _NAMES = {
     "log_total_bases": "offset(log(total_bases))",
     "CG": "CG",
@@ -41,11 +41,11 @@ _NAMES = {
 @final
 @dataclass(frozen=True, slots=True)
 class Epigenetic(AbstractStudy):
-    """Which features and which latent effects are found.
+    """Probabilities of features and latent effects.
 
     The log of the reads, the paper's offset, is offered as a covariate: it is then "a matter
     of model choice", as the paper has it. Every latent effect costs the same. Under
-    `paper_code` the random walk lacks the constant that R-INLA leaves out.
+    `paper_code` the evidence of the random walk omits the constant that R-INLA omits.
     """
 
     @property
@@ -76,9 +76,9 @@ class Epigenetic(AbstractStudy):
         sites = datasets.load_arabidopsis()
         y = sites.pop("methylated_bases")
         sites["log_total_bases"] = np.log(sites.pop("total_bases"))
-        chosen: dict[str, Any] = {**EPIGENETIC, "n_chains": int(key["chains"])}
+        settings: dict[str, Any] = {**EPIGENETIC, "n_chains": int(key["chains"])}
         if key["populations"]:
-            chosen["n_populations"] = int(key["populations"])
+            settings["n_populations"] = int(key["populations"])
         as_script = key["preset"] == "paper_code"
         walk = RW1("pos", normalisation="inla") if as_script else RW1("pos")
         posterior = fit_completely(
@@ -90,7 +90,7 @@ class Epigenetic(AbstractStudy):
             latent=[AR1("pos"), walk, OU("pos"), IID("pos")],
             latent_charge="effect",
             random_state=int(key["seed"]),
-            **chosen,
+            **settings,
         )
         features = zip(posterior.features["feature"], posterior.features["inclusion"], strict=True)
         effects = zip(posterior.latent["effect"], posterior.latent["inclusion"], strict=True)
@@ -114,7 +114,7 @@ def epigenetic_page(records: Sequence[Record]) -> Page:
                     values[kind, name].append(probability)
         rows = []
         for (kind, name), found in sorted(values.items(), key=lambda item: -sum(item[1])):
-            # A feature that a run does not list was below the threshold there.
+            # A run that does not list a feature found it below the threshold.
             full = np.array([*found, *[0.0] * (len(group) - len(found))])
             printed = PRINTED.get(_NAMES.get(name, ""))
             spread = (float(np.median(full)), float(full.min()), float(full.max()))
@@ -131,7 +131,7 @@ def epigenetic_page(records: Sequence[Record]) -> Page:
             compared.append(ComparedRow(f"{preset}: {name}", spread, theirs))
         seconds = np.median([float(record["seconds"]) for record in group])
         heading = f"{preset}, {chains} chains: {len(group)} runs, {seconds:.0f} s each"
-        header = ("variable", "kind", "posterior, median (least, greatest)", "paper")
+        header = ("variable", "kind", "posterior, median (minimum, maximum)", "paper")
         sections.append(Section(heading, header, rows))
     return Page(
         name="example7",
@@ -161,10 +161,10 @@ def epigenetic_page(records: Sequence[Record]) -> Page:
             "another 5.3 nats under `paper_code` and 12.4 under `paper_text`, and had .000 instead "
             "of .004.",
             "Chains begin with forward selection, as in the script (`mjmcmc={'ascend': True}`). "
-            "Before they did, two of 100 runs never met CHG beside CG within the 100 steps of the "
-            "first population, lost it there, and gave it probability .000. What is left of the "
-            "spread is which features near `CHG` and `log_total_bases`, such as `CHG*Mdelta`, a "
-            "run meets.",
+            "Before they did, two of 100 runs never evaluated CHG beside CG within the 100 steps "
+            "of the first population, lost it there, and gave it probability .000. What is left of "
+            "the spread is which features near `CHG` and `log_total_bases`, such as `CHG*Mdelta`, "
+            "a run evaluates.",
         ),
         compared=compared,
         axis="posterior probability",

@@ -14,13 +14,13 @@ from dbrm._typing import Column, FloatArray, Matrix
 
 __all__ = ["ElasticNet", "last_of_path", "with_penalty"]
 
-# glmnet's defaults: number of penalties, convergence, least gain in the share of deviance
-# explained and its greatest value, penalties that are always tried.
+# glmnet's defaults: number of penalties, convergence threshold, smallest gain in the fraction
+# of deviance explained, its largest value, and the number of penalties always tried.
 _N_PENALTIES = 100
 _THRESHOLD = 1e-7
-_LEAST_GAIN = 1e-5
-_MOST_EXPLAINED = 0.999
-_FEWEST = 5
+_MIN_GAIN = 1e-5
+_MAX_EXPLAINED = 0.999
+_MIN_PENALTIES = 5
 
 
 @final
@@ -53,12 +53,14 @@ def last_of_path(columns: Matrix, y: Column, *, mixing: float) -> ElasticNet:
     ratio = 1e-4 if n > p else 1e-2
     explained = 0.0
     tried = 0
-    for penalty in descent.greatest * ratio ** (np.arange(_N_PENALTIES) / (_N_PENALTIES - 1)):
+    for penalty in descent.largest_penalty * ratio ** (
+        np.arange(_N_PENALTIES) / (_N_PENALTIES - 1)
+    ):
         descent.minimise(float(penalty))
         before, explained = explained, descent.explained
         tried += 1
-        gained_little = explained - before < _LEAST_GAIN and mixing > 0
-        if tried >= _FEWEST and (gained_little or explained > _MOST_EXPLAINED):
+        gained_little = explained - before < _MIN_GAIN and mixing > 0
+        if tried >= _MIN_PENALTIES and (gained_little or explained > _MAX_EXPLAINED):
             break
     return descent.unscaled(tried)
 
@@ -66,7 +68,7 @@ def last_of_path(columns: Matrix, y: Column, *, mixing: float) -> ElasticNet:
 def with_penalty(columns: Matrix, y: Column, *, mixing: float, share: float) -> ElasticNet:
     """Fit at one penalty, a share of the smallest one that leaves the intercept only."""
     descent = _Descent(columns, y, mixing)
-    descent.minimise(share * descent.greatest)
+    descent.minimise(share * descent.largest_penalty)
     return descent.unscaled(1)
 
 
@@ -80,7 +82,7 @@ class _Descent:
         self._rows = np.ascontiguousarray(x.T)
         share = float(y.mean())
         # glmnet's path for ridge regression starts as if a thousandth were lasso.
-        self.greatest = float(np.abs(x.T @ (y - share)).max()) / y.size / max(mixing, 1e-3)
+        self.largest_penalty = float(np.abs(x.T @ (y - share)).max()) / y.size / max(mixing, 1e-3)
         self.intercept = float(np.log(share / (1 - share)))
         self.slopes = np.zeros(x.shape[1])
         self._null = self._loss()
@@ -89,7 +91,7 @@ class _Descent:
 
     @property
     def explained(self) -> float:
-        """Share of the null deviance that is explained."""
+        """Fraction of the null deviance that is explained."""
         return 1.0 - self._loss() / self._null
 
     def unscaled(self, n_penalties: int) -> ElasticNet:
@@ -101,7 +103,7 @@ class _Descent:
         return float(np.logaddexp(0.0, eta).mean() - np.mean(self._y * eta))
 
     def minimise(self, penalty: float) -> None:
-        """Approximate and descend until the coefficients stay."""
+        """Repeat quadratic approximation and coordinate descent until convergence."""
         n = self._y.size
         while True:
             mean = 1.0 / (1.0 + np.exp(-(self.intercept + self._x @ self.slopes)))
@@ -119,15 +121,15 @@ class _Descent:
     def _descend(
         self, penalty: float, weights: Column, curvature: FloatArray, residual: Column
     ) -> None:
-        """Go through all coefficients, then through those in use until they stay, and again."""
+        """Cycle over all coefficients, then over the active ones until convergence; repeat."""
         lasso, ridge = penalty * self._mixing, penalty * (1.0 - self._mixing)
         weighted = self._rows * weights
         total = float(weights.sum())
         everything = True
         while True:
             moved = 0.0
-            chosen = np.arange(curvature.size) if everything else np.flatnonzero(self._active)
-            for j in chosen:
+            columns = np.arange(curvature.size) if everything else np.flatnonzero(self._active)
+            for j in columns:
                 pull = float(self._rows[j] @ residual) + curvature[j] * self.slopes[j]
                 new = np.sign(pull) * max(abs(pull) - lasso, 0.0) / (curvature[j] + ridge)
                 step = new - self.slopes[j]

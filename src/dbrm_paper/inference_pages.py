@@ -31,8 +31,8 @@ NOTES = {
         f"probabilities among all models of complexity up to four are {EXACT_MASS_G2[0]:.3f} for "
         f"$R^3 \\rho$ and {EXACT_MASS_G2[1]:.3f} for $|R|^{{3.5}} \\rho$, which is less complex: "
         "at the threshold 0.25 the power is 0 and the other feature the one to find. The "
-        "published weights of chains count a model once for every chain that met it; "
-        "the law is met by more chains. A union counts it once.",
+        "published weights of chains count a model once for every chain that found it; "
+        "the law is found by more chains. A union counts it once.",
     ),
     "kepler": (
         "Under the scripts' criterion (`paper_code`, variance known to be one) the exact inclusion "
@@ -211,7 +211,7 @@ def _law_groups(records: Sequence[Record]) -> dict[tuple[str, str, str, str], li
 
 
 class _Detections:
-    """What the runs of one method detected."""
+    """True and false detections in the runs of one method."""
 
     def __init__(self, records: Sequence[Record], threshold: float = laws.DETECTED) -> None:
         inclusion = np.array([[float(v) for v in r["inclusion"].split()] for r in records])

@@ -1,4 +1,4 @@
-"""Examples 4 and 5 and Appendix B: two laws of physics from 223 exoplanets."""
+"""Examples 4 and 5 and Appendix B: two laws of physics in 223 exoplanets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHAINS = {"mass": (1, 4, 16), "kepler": (1, 16, 64)}
 class Law(AbstractStudy):
     """How often a law is found, with one and with many chains.
 
-    The values are the inclusion probabilities of the true features, under any equivalent
+    Results: the inclusion probabilities of the true features, under any equivalent
     spelling, and the other features detected.
     """
 
@@ -73,9 +73,9 @@ class Law(AbstractStudy):
         ]
 
     def run(self, key: Key) -> dict[str, str]:
-        chosen = dict(LAWS)
+        settings = dict(LAWS)
         if key["populations"]:
-            chosen["n_populations"] = int(key["populations"])
+            settings["n_populations"] = int(key["populations"])
         planets = datasets.load_exoplanets()
         y = planets.pop(RESPONSES[self.law])
         posterior = fit_completely(
@@ -86,7 +86,7 @@ class Law(AbstractStudy):
             algorithm=ALGORITHMS[key["method"]],
             n_chains=int(key["chains"]),
             random_state=int(key["seed"]),
-            **chosen,
+            **settings,
         )
         true = TRUE_FEATURES[self.law]
         inclusion = [posterior.inclusion(feature) for feature in true]
@@ -102,7 +102,7 @@ class Law(AbstractStudy):
 class SigmoidOnly(AbstractStudy):
     """Appendix B: Kepler's law with the sigmoid as the only function, in three settings.
 
-    The value is the list of features detected, with the paper's names of the covariates.
+    Result: the features detected, with the paper's names of the covariates.
     """
 
     @property
@@ -132,9 +132,9 @@ class SigmoidOnly(AbstractStudy):
         ]
 
     def run(self, key: Key) -> dict[str, str]:
-        chosen = {**LAWS, **SIGMOID[key["setting"]]}
+        settings = {**LAWS, **SIGMOID[key["setting"]]}
         if key["populations"]:
-            chosen["n_populations"] = int(key["populations"])
+            settings["n_populations"] = int(key["populations"])
         planets = datasets.load_exoplanets()
         y = planets.pop("SemiMajorAxisAU")
         planets.columns = [f"x{number}" for number in range(1, 11)]
@@ -145,7 +145,7 @@ class SigmoidOnly(AbstractStudy):
             transforms=["sigmoid"],
             n_chains=int(key["chains"]),
             random_state=int(key["seed"]),
-            **chosen,
+            **settings,
         )
         detected = posterior.features_above(DETECTED)
         return {

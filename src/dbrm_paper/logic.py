@@ -25,7 +25,7 @@ UNIT_INFORMATION = {"name": "jeffreys", "constant": "unit_information"}
 class PerOperation(ModelPrior):
     r"""What the script of Example 6 charged: :math:`\log n` per multiplication or function.
 
-    A plain covariate is free, beyond what BIC charges for its coefficient.
+    A covariate costs nothing beyond what BIC charges for its coefficient.
     """
 
     penalty: float
@@ -40,7 +40,7 @@ class PerOperation(ModelPrior):
 class Logic(AbstractStudy):
     """One data set per seed; DBRM with both samplers, and with the prior of logic regression.
 
-    The values are the inclusion probabilities of the eight trees and the number of other
+    Results: the inclusion probabilities of the eight trees and the number of other
     features detected.
     """
 
@@ -73,16 +73,16 @@ class Logic(AbstractStudy):
     def run(self, key: Key) -> dict[str, str]:
         table = datasets.simulate_logic(int(key["seed"]))
         y = table.pop("Y")
-        chosen = {**LOGIC, **_prior(key["method"], key["preset"], len(table))}
+        settings = {**LOGIC, **_prior(key["method"], key["preset"], len(table))}
         if key["populations"]:
-            chosen["n_populations"] = int(key["populations"])
+            settings["n_populations"] = int(key["populations"])
         posterior = fit_completely(
             table,
             y,
             algorithm=METHODS[key["method"]],
             n_chains=int(key["chains"]),
             random_state=int(key["seed"]),
-            **chosen,
+            **settings,
         )
         inclusion = [posterior.inclusion(tree) for tree in TREES]
         detected = len(posterior.features_above(DETECTED))

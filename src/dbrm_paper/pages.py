@@ -30,16 +30,16 @@ class Section:
 @final
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one page says.
+    """The content of a page.
 
     Parameters
     ----------
     name
-        Of its files, and as asked for on the command line.
+        Name of its files, and of the table on the command line.
     intro, notes
         Paragraphs before the tables, and remarks after them.
     compared, axis, limits
-        The picture: its rows, what it shows, and the range of the axis.
+        The picture: its rows, the label of its axis and the range of the axis.
     """
 
     name: str
@@ -93,7 +93,7 @@ def _write_csv(page: Page, path: Path) -> None:
 
 
 def _distinct(header: Sequence[str]) -> list[str]:
-    """Columns called "paper" take the name of the one before them too."""
+    """Make headers unique: a column "paper" also takes the name of the one before it."""
     before = ("", *header[:-1])
     return [
         f"paper {left}" if name == "paper" else name
@@ -102,7 +102,7 @@ def _distinct(header: Sequence[str]) -> list[str]:
 
 
 def _machine() -> str:
-    """One sentence about where and when the page was written."""
+    """One sentence: when, on which machine and with which versions the page was written."""
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     today = datetime.now(tz=UTC).date().isoformat()
     return (

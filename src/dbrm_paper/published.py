@@ -1,7 +1,7 @@
-"""The numbers that the paper printed, as data. Nothing is corrected here.
+"""The published numbers, as data. Nothing is corrected here.
 
-Rows of Tables 1 to 3 and of Appendix A hold accuracy, FNR and FPR, each as median, least
-and greatest over 100 runs; a dash stands for a method without a random outcome.
+Rows of Tables 1 to 3 and of Appendix A hold accuracy, FNR and FPR, each as median, minimum
+and maximum over 100 runs; a dash stands for a method without randomness.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True)
 class PrintedValue:
-    """A median with the least and the greatest value, where the paper prints them."""
+    """A median with minimum and maximum, where the paper prints them."""
 
     median: float
-    least: float
-    greatest: float
+    minimum: float
+    maximum: float
     text: str
 
 
@@ -42,11 +42,11 @@ class PrintedRow:
     fpr: PrintedValue
 
 
-def _value(median: str, least: str, greatest: str) -> PrintedValue:
-    if least == "-":
+def _value(median: str, minimum: str, maximum: str) -> PrintedValue:
+    if minimum == "-":
         return PrintedValue(float(median), float(median), float(median), median)
-    text = f"{median} ({least}, {greatest})"
-    return PrintedValue(float(median), float(least), float(greatest), text)
+    text = f"{median} ({minimum}, {maximum})"
+    return PrintedValue(float(median), float(minimum), float(maximum), text)
 
 
 def _rows(text: str) -> dict[str, PrintedRow]:

@@ -1,14 +1,15 @@
 """The settings of every example, in one place.
 
-Limits on features and models are those of the published scripts. Effort is ours: chains
-here keep every model they meet, so that fewer populations do; for the laws they also
-look at all simple features first. The paper's numbers of iterations are in the comments.
+Limits on features and models are those of the published scripts. The effort is our own:
+chains here keep every model they evaluate, so that fewer populations suffice; for the laws
+they also evaluate all simple features first. The paper's numbers of iterations are in the
+comments.
 
 Chains of Examples 1 to 3 are merged by weights as in the paper (eq. weighted_sum):
 proportional to the mass found, or, for spam, equal. There the masses of chains differ by
 tens of nats, and only one chain would count. These choices, and the effort of the
-classification examples, were made with the accuracy on the test rows in view: accuracies
-are to that extent optimistic.
+classification examples, were made while looking at the accuracy on the test rows: the
+accuracies are optimistic to that extent.
 """
 
 from collections.abc import Mapping
@@ -31,15 +32,15 @@ class ClassificationExample:
     loader
         Function of `dbrm.datasets`.
     scaled
-        Whether covariates are scaled by all rows, training and test, as the scripts did.
+        Whether covariates are standardised with all rows, training and test, as in the scripts.
     limits
         Population size and limits on features.
     single, parallel
-        Effort of one chain by preset, where there is one and where there are many.
+        Effort per chain, by preset, of methods with one chain and with many.
     reversible_steps
-        Steps of the reversible sampler after the evolution of one chain, in these two cases.
+        Steps of the reversible sampler per chain, for one chain and for many.
     linear
-        How the linear model (LBRM) is explored.
+        Settings of the search for the linear model (LBRM).
     """
 
     loader: str
@@ -180,8 +181,8 @@ LOGIC: Mapping[str, Any] = MappingProxyType({"transforms": [], "max_complexity":
 
 # Scripts: 12 chains, a change every 200 iterations until 2,000; 10,000 different models; the first
 # population, all covariates, is entered by forward selection. Walks as short as ours need that:
-# from the null model two of 100 runs never met CHG beside CG before the first filtration, and lost
-# it.
+# from the null model two of 100 runs never evaluated CHG beside CG before the first filtration,
+# and lost it.
 EPIGENETIC: Mapping[str, Any] = MappingProxyType(
     {
         "population_size": 15,

@@ -30,11 +30,11 @@ class Table:
     Parameters
     ----------
     studies
-        Whose runs it needs.
+        The studies whose runs it needs.
     methods
         Which of their methods; all if not given.
     page
-        Makes the page from all records, by study.
+        Function that makes the page from the records of all its studies.
     """
 
     studies: tuple[AbstractStudy, ...]
@@ -73,7 +73,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
     }
 )
 
-# Told how many runs are done, and how many there are.
+# Called with the number of runs done and the total.
 Watch = Callable[[int, int], None]
 
 
@@ -87,11 +87,11 @@ def reproduce(
     name
         One of `TABLES`.
     folder
-        Of the records (one CSV file per study, which only grows) and of the pages. Runs in
-        these files are not repeated; a page shows all records of its table, of earlier
-        calls too.
+        Folder of the records (one CSV file per study, appended to) and of the pages. Runs in
+        these files are not repeated; a page shows all records of its table, including those
+        of earlier calls.
     jobs
-        Runs at a time, each in a process of its own; -1 for all cores.
+        Number of runs at a time, each in its own process; -1 for all cores.
 
     Returns
     -------

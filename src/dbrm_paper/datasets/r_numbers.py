@@ -64,9 +64,9 @@ def r_sample(n: int, size: int, *, seed: int) -> IntArray:
     pool = np.arange(n)
     drawn = np.empty(size, dtype=np.int64)
     for turn, remaining in enumerate(range(n, n - size, -1)):
-        chosen = int(remaining * (int(twister.random_raw()) * TO_UNIT))
-        drawn[turn] = pool[chosen]
-        pool[chosen] = pool[remaining - 1]
+        position = int(remaining * (int(twister.random_raw()) * TO_UNIT))
+        drawn[turn] = pool[position]
+        pool[position] = pool[remaining - 1]
     return drawn
 
 

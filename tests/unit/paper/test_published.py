@@ -22,7 +22,7 @@ def test_medians_are_between_least_and_greatest(example):
     assert len(CLASSIFICATION[example]) == 19
     for row in CLASSIFICATION[example].values():
         for value in (row.accuracy, row.fnr, row.fpr):
-            assert 0 <= value.least <= value.median <= value.greatest <= 1
+            assert 0 <= value.minimum <= value.median <= value.maximum <= 1
 
 
 def test_overall_power_is_the_mean_over_trees():

@@ -142,5 +142,5 @@ def test_an_interrupted_run_is_not_kept(tmp_path, monkeypatch):
     options = ("--runs", 1, "--chains", 1, "--populations", 1, "--jobs", 1, "--out", tmp_path)
     result = run("mass", *options)
     assert result.exit_code == 130
-    assert "the same command goes on" in result.output
+    assert "repeat the command to resume" in result.output
     assert not (tmp_path / "mass.csv").exists()
