@@ -19,10 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A text that occurs once in a file of src/dbrm, its replacement, and tests that must fail."""
+    """A text that occurs once in src/dbrm, its replacement, and tests that must fail."""
 
     what: str
-    file: str
     text: str
     replacement: str
     tests: tuple[str, ...]
@@ -31,91 +30,78 @@ class Mutation:
 MUTATIONS = [
     Mutation(
         "Gaussian evidence under Jeffreys' prior: n - 1 for n",
-        "evidence/coefficient_priors/classical.py",
         "power = 0.5 * shape.n + joint",
         "power = 0.5 * (shape.n - 1) + joint",
         ("unit/evidence/test_gaussian.py",),
     ),
     Mutation(
         "g-prior: sign of the model size in the exponent of 1 + g",
-        "evidence/coefficient_priors/fixed_g.py",
         "(half - 0.5 * sizes) * log1p(g)",
         "(half + 0.5 * sizes) * log1p(g)",
         ("unit/evidence/priors/test_reference_packages.py",),
     ),
     Mutation(
         "Laplace approximation without its 2 pi",
-        "evidence/coefficient_priors/classical.py",
         '"paper": log(2 * pi)',
         '"paper": 0.0',
-        ("unit/evidence/glm/test_references.py",),
+        ("unit/evidence/glm/test_accuracy.py",),
     ),
     Mutation(
         "Laplace approximation: sign of the log determinant",
-        "_kernels/glm.py",
         "value -= np.log(work.factor[i, i])",
         "value += np.log(work.factor[i, i])",
         ("unit/evidence/glm/test_references.py",),
     ),
     Mutation(
         "complexity of a feature without the one that is added to its width",
-        "features/base.py",
         'fill(node, "complexity", width + 1)',
         'fill(node, "complexity", max(width, 1))',
         ("unit/features/test_nodes.py",),
     ),
     Mutation(
         "MJMCMC, add or delete: no Hastings factor",
-        "_kernels/mjmcmc.py",
         "return np.log(returning / back) - np.log(weights[j] / forth)",
         "return 0.0",
         ("statistical/test_exact_mjmcmc.py",),
     ),
     Mutation(
         "MJMCMC, large jump: the shakes' ratio without 1 - rho",
-        "_kernels/mjmcmc.py",
         "np.log(plan.rate / (1.0 - plan.rate))",
         "np.log(plan.rate)",
         ("statistical/test_exact_mjmcmc.py",),
     ),
     Mutation(
         "filtration deletes the features with high inclusion",
-        "evolution/population.py",
         "inclusion < rule.threshold",
         "inclusion >= rule.threshold",
         ("unit/evolution/test_population.py",),
     ),
     Mutation(
         "reversible GMJMCMC: ratio of the shakes inverted",
-        "evolution/reversible.py",
         "(len(model ^ returned) - len(flipped))",
         "(len(flipped) - len(model ^ returned))",
         ("statistical/test_exact_reversible.py",),
     ),
     Mutation(
         "pool-Gibbs: models are drawn without the number of windows that hold them",
-        "evolution/pool_gibbs.py",
         "target = replace(terms, size=terms.size - windows)",
         "target = terms",
-        ("statistical/test_exact_laws.py",),
+        ("statistical/test_flat_likelihood.py",),
     ),
     Mutation(
         "merged chains: weights that do not sum to one",
-        "posterior/merge.py",
         "probability = np.exp(weighted - log_mass)",
         "probability = np.exp(weighted - weighted.max())",
         ("unit/posterior/test_merge.py",),
     ),
     Mutation(
         "predictive intervals: degrees of freedom that ignore the intercept",
-        "evidence/coefficient_priors/classical.py",
         "df = max(shape.n - size - 1, 1.0)",
         "df = max(shape.n - size, 1.0)",
         ("unit/evidence/priors/test_summaries.py",),
     ),
     Mutation(
         "Student mixture: the normal distribution instead of the t",
-        "posterior/mixture.py",
         "stdtr(np.minimum(df, 1e12)[:, None], standard)",
         "stdtr(1e12 + 0.0 * df[:, None], standard)",
         ("unit/posterior/test_mixture.py",),
@@ -144,17 +130,20 @@ def main() -> int:
 
 def is_caught(mutation: Mutation, copy: Path, everything: bool) -> bool:
     """Plant one mistake, run the tests, and take it out again."""
-    path = copy / "src" / "dbrm" / mutation.file
-    source = path.read_text(encoding="utf-8")
-    if source.count(mutation.text) != 1:
-        sys.exit(f"{mutation.file} should have this once, and has not: {mutation.text}")
+    sources = {path: path.read_text("utf-8") for path in (copy / "src" / "dbrm").rglob("*.py")}
+    if sum(source.count(mutation.text) for source in sources.values()) != 1:
+        sys.exit(f"This should occur once in src/dbrm, and does not: {mutation.text}")
+    path = next(path for path, source in sources.items() if mutation.text in source)
+    source = sources[path]
     path.write_text(source.replace(mutation.text, mutation.replacement), encoding="utf-8")
     # Numba looks for changes in the file of a function only, not in the functions it calls.
-    compiled = mutation.file.startswith("_kernels")
+    compiled = path.parent.name == "_kernels"
     code = run(copy, () if everything else mutation.tests, new_cache=compiled)
     path.write_text(source, encoding="utf-8")
-    print(f"{'caught' if code == 1 else 'MISSED'}  {mutation.what}", flush=True)
-    return code == 1
+    if code > 1:
+        sys.exit(f"pytest ended with code {code}, and tested nothing: {mutation.what}")
+    print(f"{'caught' if code else 'MISSED'}  {mutation.what}", flush=True)
+    return bool(code)
 
 
 def run(copy: Path, files, *, new_cache: bool = False) -> int:

@@ -14,7 +14,7 @@ from dbrm.evidence import prior_names
 from dbrm.evidence.families import FAMILIES
 from dbrm.evidence.links import LINKS
 from dbrm.features import TRANSFORM_SETS, TRANSFORMS
-from dbrm.priors import names as penalties
+from dbrm.priors import MODEL_PRIORS
 from dbrm.report import Plots
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -60,7 +60,7 @@ def test_every_setting_is_described():
         *FAMILIES,
         *LINKS,
         *prior_names(),
-        *penalties._NAMES,
+        *MODEL_PRIORS,
     ],
 )
 def test_every_name_that_can_be_written_is_explained(name):

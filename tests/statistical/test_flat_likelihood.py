@@ -21,10 +21,10 @@ from dbrm.evolution import (
     Operators,
     Problem,
     SearchBudget,
-    pool_gibbs,
     proceed,
     reversible,
 )
+from dbrm.evolution.algorithms import pool_gibbs
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import _FeatureSpace
 from dbrm.evolution.chain import ChainRecord

@@ -1,9 +1,11 @@
-"""Posterior of the coefficients under g-priors."""
+"""Posterior of the coefficients under classical priors and g-priors."""
 
 import numpy as np
 import pytest
 
 from dbrm.evidence.coefficient_priors import (
+    AIC,
+    BIC,
     BetaPrime,
     EBLocal,
     GaussianShape,
@@ -11,12 +13,21 @@ from dbrm.evidence.coefficient_priors import (
     HyperG,
     HyperGN,
     Intrinsic,
+    Jeffreys,
     Robust,
     UniformG,
     ZellnerSiow,
 )
 
 SHAPE = GaussianShape(25.0, 4.0, 1e-12)
+
+
+@pytest.mark.parametrize("prior", [Jeffreys(), BIC(), AIC()], ids=repr)
+def test_classical_priors_give_the_intervals_of_least_squares(prior):
+    """Intercept and four slopes leave 20 of 25 degrees of freedom."""
+    summary = prior.summary(4, 0.5, SHAPE)
+    assert (summary.shrinkage, summary.degrees_of_freedom) == (1.0, 20.0)
+    assert summary.variance == pytest.approx(0.5 * 4.0 / 20)
 
 
 def evidence(prior, g, size, fraction):
