@@ -26,7 +26,7 @@ def fit(
     ] = None,
     response: Annotated[str | None, typer.Option(help="Column to explain.")] = None,
     family: Annotated[
-        str, typer.Option(help="gaussian, binomial, poisson, gamma or negative_binomial.")
+        str, typer.Option(help="Family of the response, such as binomial or poisson.")
     ] = "gaussian",
     transforms: Annotated[
         str | None, typer.Option(help="Functions or named sets, such as 'sin,troot' or smooth.")

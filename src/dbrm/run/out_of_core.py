@@ -84,9 +84,9 @@ def unsupported_reason(settings: Settings) -> str:
     if settings.traits.needs_all_rows:
         return f"algorithm={settings.algorithm!r} needs all rows in memory; try algorithm='gmjmcmc'"
     family = find_family(settings.family)
-    if settings.preset == "paper_code" and family.name != "gaussian":
+    if settings.preset == "paper_code" and family.exact_link is None:
         return "preset='paper_code' fits models as the scripts did, in memory; leave it out"
-    prior = settings.resolved(family.name, 1e6).prior
+    prior = settings.resolved(family, 1e6).prior
     assert prior is not None
     return unsupported_out_of_core(family, settings.link, resolve_prior(prior))
 

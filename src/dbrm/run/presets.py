@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from dbrm.evidence import Jeffreys, KnownVariance
+from dbrm.evidence import Family, Jeffreys, KnownVariance
 from dbrm.evolution import Operators
 from dbrm.priors import Complexity
 
 __all__ = ["PRESETS", "preset_choices", "transforms_of_preset"]
 
 
-def preset_choices(preset: str | None, family: str, n: float) -> dict[str, Any]:
+def preset_choices(preset: str | None, family: Family, n: float) -> dict[str, Any]:
     """Values of the settings that a preset decides; `n` is the number of observations."""
     return _CHOICES[preset](family, n)
 
@@ -34,9 +34,9 @@ def transforms_of_preset(preset: str | None, transforms: Any) -> Any:
     return transforms
 
 
-def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
+def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
     """The defaults, chosen by the comparison in docs/decisions/0012."""
-    exact = family == "gaussian"
+    exact = family.exact_link is not None
     return {
         "prior": Jeffreys() if exact else Jeffreys(constant="unit_information"),
         "penalty": "bic" if exact else "multiplicity",
@@ -48,12 +48,12 @@ def _default(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
     }
 
 
-def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
+def _paper_text(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
     """The paper's Section 4: Jeffreys; a = e^-2 for classification, n^-2 otherwise."""
     return {
         "prior": Jeffreys(),
-        "penalty": "aic" if family == "binomial" else "bic",
-        "transforms": "paper-classification" if family == "binomial" else "paper-g1",
+        "penalty": "aic" if family.has_trials else "bic",
+        "transforms": "paper-classification" if family.has_trials else "paper-g1",
         "operators": Operators(),
         "latent_charge": "effect",
         "uncertainty": "plugin",
@@ -61,9 +61,9 @@ def _paper_text(family: str, n: float) -> dict[str, Any]:  # noqa: ARG001
     }
 
 
-def _paper_code(family: str, n: float) -> dict[str, Any]:
+def _paper_code(family: Family, n: float) -> dict[str, Any]:
     """What the published scripts ran: known variance and a = 1/n; half a nat per sign."""
-    if family == "gaussian":
+    if family.exact_link is not None:
         return {
             "prior": KnownVariance(),
             "penalty": Complexity(log(max(n, 1.0))),
@@ -84,7 +84,7 @@ def _paper_code(family: str, n: float) -> dict[str, Any]:
     }
 
 
-_CHOICES: dict[str | None, Callable[[str, float], dict[str, Any]]] = {
+_CHOICES: dict[str | None, Callable[[Family, float], dict[str, Any]]] = {
     None: _default,
     "paper_text": _paper_text,
     "paper_code": _paper_code,

@@ -54,7 +54,7 @@ def build_problem(inputs: RunInputs) -> Problem:
     """Put data, evidence, priors and limits together into what the chains work on."""
     table, rows = inputs.table, inputs.rows
     family = find_family(inputs.settings.family)
-    settings = inputs.settings.resolved(family.name, inputs.observations.n)
+    settings = inputs.settings.resolved(family, inputs.observations.n)
     # The defaults or the preset have filled in what the user left open.
     assert settings.transforms is not None
     transforms = resolve_transforms(settings.transforms)
@@ -180,7 +180,7 @@ def _default_steps(
     if latent.effects:
         return DefaultSteps.LATENT
     expanded = rows is not None and settings.subsample is None
-    exact = family.name == "gaussian" or expanded
+    exact = family.exact_link is not None or expanded
     return DefaultSteps.EXACT if exact else DefaultSteps.LAPLACE
 
 

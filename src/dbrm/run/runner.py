@@ -136,8 +136,7 @@ class _Results:
 
     def record(self, inputs: RunInputs, report: RunReport, seconds: float) -> RunRecord:
         """How the results came about."""
-        family = find_family(inputs.settings.family).name
-        settings = inputs.settings.resolved(family, inputs.observations.n)
+        settings = inputs.settings.resolved(inputs.settings.family, inputs.observations.n)
         assert settings.uncertainty is not None
         assert settings.extrapolate is not None
         return RunRecord(
@@ -227,7 +226,7 @@ def _enumerate(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, 
     """Visit all subsets of the covariates."""
     settings = inputs.settings
     n_columns = len(problem.free_names) + len(problem.latent)
-    most = _MOST_COLUMNS[find_family(settings.family).name == "gaussian" and not problem.latent]
+    most = _MOST_COLUMNS[find_family(settings.family).exact_link is not None and not problem.latent]
     if n_columns > most:
         msg = (
             f"algorithm='enumerate' visits all subsets of the columns and takes at most {most} "

@@ -15,6 +15,7 @@ from dbrm.evidence import (
     Family,
     Latent,
     Link,
+    find_family,
 )
 from dbrm.evolution import (
     ALGORITHMS,
@@ -348,11 +349,11 @@ class Settings:
         usual = {field.name: repr(field.default) for field in fields(self)}
         return {name: text for name, text in texts.items() if text != usual[name]}
 
-    def resolved(self, family: str, n: float) -> "Settings":
+    def resolved(self, family: str | Family, n: float) -> "Settings":
         """Fill in what is left to the defaults or the preset; `n` counts the observations."""
         open_ = {
             name: value
-            for name, value in preset_choices(self.preset, family, n).items()
+            for name, value in preset_choices(self.preset, find_family(family), n).items()
             if getattr(self, name) is None
         }
         resolved = replace(self, **open_)
