@@ -1,11 +1,11 @@
-"""Formulas such as ``"y ~ x1 + x2 + C(site) + offset(log(area))"``, read by formulaic.
+"""Formulas such as ``"y ~ x1 + x2 + C(site) + offset(log(area))"``, parsed by formulaic.
 
-Plain columns, and ``C(...)`` of one, go the way of every table, so that their levels are
-checked and they can be saved. Everything else (interactions, expressions) is evaluated
-by formulaic, on the training rows and again on new ones.
+Plain columns, and ``C(...)`` of one, are prepared as in any table (`dbrm.data`), so that their
+levels are checked and they can be saved. Other terms (interactions, expressions) are evaluated
+by formulaic, on the training rows and on new rows.
 
-A formula is code: formulaic evaluates the expressions in it as Python. Take no formula from
-a stranger.
+A formula is code: formulaic evaluates the expressions in it as Python. Do not use formulas from
+sources that you do not trust.
 """
 
 import re
@@ -23,11 +23,11 @@ from dbrm.data.columns import RawColumn, read_column, spell_level
 from dbrm.data.intake import RawTable, read_table
 from dbrm.errors import FormulaError, InvalidDataError, UnknownNameError, quote, suggest
 
-__all__ = ["FormulaRecipe", "Reading", "read_formula"]
+__all__ = ["FormulaRecipe", "ParsedFormula", "read_formula"]
 
 _CATEGORY = re.compile(r"C\(\s*(?:`([^`]+)`|([^\W\d]\w*))\s*\)")
 _OFFSET = re.compile(r"offset\((.*)\)", re.DOTALL)
-# Products of terms that formulaic may write out, for a second or so.
+# Most products of terms that formulaic may expand; it takes about a second.
 _MOST_PRODUCTS = 200_000
 _PRODUCTS = ("*", ":", "/", "%in%", "**", "^")
 
@@ -35,7 +35,7 @@ _PRODUCTS = ("*", ":", "/", "%in%", "**", "^")
 @final
 @dataclass(frozen=True, slots=True)
 class FormulaRecipe:
-    """A recipe with columns and an offset that formulaic computes.
+    """A recipe with columns, or an offset, that formulaic computes.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class FormulaRecipe:
     plain
         Columns taken as they are.
     computed, offset
-        formulaic's specifications, replayed on new data; ``None`` if there is nothing.
+        formulaic's model specifications, applied again to new data; None without such terms.
     """
 
     inner: Recipe
@@ -65,7 +65,7 @@ class FormulaRecipe:
         return True
 
     def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
-        """Make a table from new data exactly as from the training data."""
+        """Prepare new data exactly as the training data."""
         raw = read_table(X)
         wanted = (
             *self.plain,
@@ -76,11 +76,11 @@ class FormulaRecipe:
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
-        """For each factor the columns of its levels; interactions are not among them."""
+        """Return, for each factor, the columns of its levels, without interactions."""
         return self.inner.factors
 
     def offset_of(self, X: TableLike, offset: Any) -> Any:
-        """The formula's own offset in new rows, plus one given beside it."""
+        """Return the formula's offset in new rows, plus the given one."""
         if self.offset is None:
             return offset
         own = _total(_compute(self.offset, X))
@@ -88,16 +88,17 @@ class FormulaRecipe:
 
     def to_dict(self) -> dict[str, Any]:
         msg = (
-            "The formula has expressions, interactions or an offset, which are code, and files "
-            "hold none. Make these columns before the fit, and name them in the formula."
+            "The formula has expressions, interactions or an offset. These are code, which is "
+            "never saved in a file. Compute these columns before the fit, and name them in the "
+            "formula."
         )
         raise FormulaError(msg)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """What a formula says about the training data."""
+class ParsedFormula:
+    """The parts of a formula, evaluated on the training data."""
 
     recipe: Recipe | FormulaRecipe
     table: Table
@@ -108,7 +109,7 @@ class Reading:
 
 def read_formula(
     text: str, data: TableLike, *, scale: Any, missing: Any, index_columns: Sequence[str] = ()
-) -> Reading:
+) -> ParsedFormula:
     """Split a formula into response, table and offset.
 
     `index_columns` index latent effects; the formula may name them as covariates too.
@@ -116,7 +117,7 @@ def read_formula(
     Raises
     ------
     FormulaError
-        If it is no formula, has no response or asks for no intercept.
+        If it is not a formula, has no response or removes the intercept.
     UnknownNameError
         If it names a column that the data do not have.
     """
@@ -125,15 +126,15 @@ def read_formula(
         raise InvalidDataError(msg)
     raw = read_table(data)
     left, right = _parse(text, raw)
-    plain, offsets, others = _sort(right, raw)
+    plain, offsets, others = _classify(right, raw)
     columns = {
         name: _as_category(raw, name) if cast else _content(raw, name)
         for name, cast in plain.items()
     }
     computed, offset = _specify(others, data), _specify(offsets, data)
-    aside = {name: _content(raw, name) for name in index_columns if name not in columns}
+    index = {name: _content(raw, name) for name in index_columns if name not in columns}
     inner, table = learn_recipe(
-        columns | aside | _compute(computed, data),
+        columns | index | _compute(computed, data),
         scale=scale,
         missing=missing,
         index_columns=index_columns,
@@ -142,7 +143,7 @@ def read_formula(
     recipe: Recipe | FormulaRecipe = inner
     if computed is not None or offset is not None:
         recipe = FormulaRecipe(inner, tuple(plain), computed, offset)
-    return Reading(
+    return ParsedFormula(
         recipe=recipe,
         table=table,
         response=_response(left, raw, data),
@@ -159,7 +160,7 @@ def _parse(text: str, raw: RawTable) -> tuple[Any, list[Any]]:
     try:
         _refuse_blow_up(text, DefaultFormulaParser().get_ast(text), len(raw.names))
         formula = Formula(text, _context={"__formulaic_variables_available__": list(raw.names)})
-    # Text in the formula that is no Python is found out by Python.
+    # formulaic leaves errors of Python syntax to Python.
     except (FormulaicError, SyntaxError) as error:
         msg = f"{text!r} is not a formula: {_uncoloured(error)}"
         raise FormulaError(msg) from error
@@ -183,9 +184,9 @@ def _parse(text: str, raw: RawTable) -> tuple[Any, list[Any]]:
 
 
 def _refuse_blow_up(text: str, tree: Any, n_columns: int) -> None:
-    """Raise for a formula with more products than anybody can wait for.
+    """Raise for a formula that expands to too many products.
 
-    Counts, from the leaves to the root, how many terms each operator makes of those below it.
+    Counts, from the leaves to the root, how many terms each operator expands to.
     """
     from formulaic.parser.types import ASTNode
 
@@ -203,31 +204,31 @@ def _refuse_blow_up(text: str, tree: Any, n_columns: int) -> None:
         counts[id(node)] = count
         if count > _MOST_PRODUCTS and str(node.operator) in _PRODUCTS:
             msg = (
-                f"The formula {text!r} asks for too many products: its operator {node.operator} "
-                f"makes more than {_MOST_PRODUCTS:,} of them. Use a smaller power, or leave "
-                "products to the search, which makes its own."
+                f"The formula {text!r} has too many products: its operator {node.operator} "
+                f"expands to more than {_MOST_PRODUCTS:,} of them. Use a smaller power, or leave "
+                "products to the search, which builds its own."
             )
             raise FormulaError(msg)
 
 
 def _count_terms(node: Any, counts: list[int], n_columns: int) -> int:
-    """How many terms a node makes of those below it, at most, equal ones counted again."""
+    """Return an upper bound on the terms a node expands to; equal ones count repeatedly."""
     symbol = str(getattr(node, "operator", ""))
     if symbol == ".":
         return n_columns
     if symbol in ("**", "^"):
         exponent = str(node.args[1])
-        # Any other exponent is formulaic's to refuse.
+        # formulaic refuses any other exponent.
         power = int(exponent[:9]) if exponent.isdecimal() else 1
-        # A product of so many factors is work even where there is only one term.
+        # A power of one term is one term, but takes this many multiplications.
         return power * counts[0] ** min(power, 20) if power > 1 else counts[0]
     if symbol in _PRODUCTS:
         return counts[0] * counts[1] + sum(counts)
     return sum(counts) if counts else 1
 
 
-def _sort(terms: Sequence[Any], raw: RawTable) -> tuple[dict[str, bool], list[Any], list[Any]]:
-    """Plain columns (and whether they are categories by request), offsets, all others."""
+def _classify(terms: Sequence[Any], raw: RawTable) -> tuple[dict[str, bool], list[Any], list[Any]]:
+    """Return plain columns (and whether ``C()`` makes them categories), offsets, other terms."""
     plain: dict[str, bool] = {}
     offsets, others = [], []
     for term in terms:
@@ -247,7 +248,7 @@ def _sort(terms: Sequence[Any], raw: RawTable) -> tuple[dict[str, bool], list[An
 
 
 def _specify(terms: list[Any], data: TableLike) -> Any:
-    """Formulaic's specification of some terms, learned on the training rows."""
+    """Return formulaic's specification of some terms, learned from the training rows."""
     from formulaic import Formula
 
     if not terms:
@@ -257,7 +258,7 @@ def _specify(terms: list[Any], data: TableLike) -> Any:
 
 
 def _compute(spec: Any, data: TableLike) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a specification in any rows."""
+    """Return the columns of a specification, evaluated on these rows."""
     if spec is None:
         return {}
     matrix = _evaluate(spec, data)
@@ -276,7 +277,7 @@ def _evaluate(what: Any, data: TableLike) -> Any:
         msg = f"A factor has levels that did not occur in training: {error}"
         raise InvalidDataError(msg) from error
     except SyntaxError as error:
-        msg = f"The formula holds what is not Python: {_uncoloured(error)}"
+        msg = f"The formula contains invalid Python: {_uncoloured(error)}"
         raise FormulaError(msg) from error
     # The expressions are the user's own code, which may raise anything.
     except Exception as error:
@@ -304,9 +305,9 @@ def _content(raw: RawTable, name: str) -> Any:
 
 
 def _as_category(raw: RawTable, name: str) -> npt.NDArray[Any]:
-    """A column as text, so that numbers are levels."""
+    """Return a column as text, so that numbers become levels."""
     column: RawColumn = read_column(name, _content(raw, name))
-    if column.kind == "categorical":
+    if column.coded:
         levels = np.array([*column.levels, None], dtype=object)
         return np.asarray(levels[column.values])
     values = column.values.astype(np.bool_) if column.kind == "boolean" else column.values
@@ -320,6 +321,6 @@ def _total(columns: dict[str, npt.NDArray[Any]]) -> Column:
 
 
 def _uncoloured(error: Exception) -> str:
-    """Formulaic's message on one line, without the marks and colours meant for a terminal."""
+    """Return formulaic's message on one line, without its markup for terminals."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).replace("\u29db", "").replace("\u29da", "")
     return " ".join(text.split())

@@ -1,7 +1,11 @@
-"""A user's table becomes a checked matrix, and a frozen recipe that replays it on new data.
+"""A user's table becomes a checked matrix, and a recipe that prepares new data in the same way.
 
-Everything that knows pandas, polars or pyarrow is in here; the rest of the package sees
-a `Table`.
+Reading: `intake` (tables), `columns` (one column), `files`, `response` (vectors with one value
+per row). Preparing: `rules` (one column), `learning` (fit a recipe), `recipe` (apply it),
+`standardize`, `redundancy`. Results: `table`. Tables that do not fit into memory:
+`out_of_core`. Saved files: `archive` and `schema`.
+
+Only this package knows pandas, polars or pyarrow; the rest of `dbrm` sees a `Table`.
 """
 
 from dbrm.data.intake import read_numbers, read_table

@@ -1,10 +1,9 @@
-"""One file of arrays and JSON, with a checksum, for posteriors and for checkpoints.
+"""Read and write one file of arrays and JSON with a checksum, for posteriors and checkpoints.
 
 The file is a zip archive of ``content.json`` and ``<name>.npy`` members. Its comment, the
 last bytes of the file, holds the SHA-256 of every byte before it. Nothing is ever
-unpickled. A checksum is no signature, so members are looked at before they are unpacked: which
-they are, how large, and of which type and shape. Whatever is wrong ends in one
-`InvalidFileError`.
+unpickled. A checksum is not a signature, so names, sizes, types and shapes of the members are
+checked before they are unpacked. Every problem raises `InvalidFileError`.
 """
 
 import hashlib
@@ -36,7 +35,7 @@ _MARK = b"dbrm sha256 "
 _TRAILER = len(_MARK) + 64
 _CONTENT = "content.json"
 _ARRAY = ".npy"
-# What NumPy writes before an array, in the types that we write.
+# The header of an .npy file, for the types that we write.
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '(?P<type>[|<>](b1|[iu][1248]|f[48]|U[1-9]\d{0,8}))', "
     rb"'fortran_order': (?P<order>True|False), "
@@ -44,7 +43,7 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _LONGEST_HEADER = 1 << 12
-# What zipfile and zlib raise for what is no archive.
+# What zipfile and zlib raise for a file that is not an archive.
 _NO_ARCHIVE = (
     BadZipFile,
     zlib.error,
@@ -65,7 +64,7 @@ def write_archive(
     *,
     compressed: bool = True,
 ) -> None:
-    """Write the file whole or not at all, and have it on the disk before returning."""
+    """Write the file atomically, and sync it to disk before returning."""
     body = json.dumps({"format": FORMAT, **content}, allow_nan=False, default=_plain).encode()
     members = {_CONTENT: body}
     for name, array in arrays.items():
@@ -73,7 +72,7 @@ def write_archive(
         np.lib.format.write_array(raw, np.asarray(array), (1, 0), allow_pickle=False)
         members[name + _ARRAY] = raw.getvalue()
     data = _pack(members, ZIP_DEFLATED if compressed else ZIP_STORED)
-    if not _is_bearable(members, data):
+    if not _is_within_limits(members, data):
         data = _pack(members, ZIP_STORED)
     data = data[:-_TRAILER]
     _write_atomically(Path(path), data + _MARK + hashlib.sha256(data).hexdigest().encode())
@@ -87,8 +86,8 @@ def read_archive(
     Parameters
     ----------
     schema_of
-        Told the content, says what the file must hold, or raises. Types and shapes of arrays
-        are checked before any of them is unpacked.
+        Maps the content to the schema of the file, or raises. Types and shapes of arrays are
+        checked before any of them is unpacked.
     """
     try:
         data = Path(path).read_bytes()
@@ -133,16 +132,16 @@ def _unpack(
 
 
 def _members(archive: ZipFile, size: int) -> dict[str, ZipInfo]:
-    """The content, and the arrays by name; together no larger than they may be."""
+    """Return the content and the arrays by name, after a check of their sizes."""
     members: dict[str, ZipInfo] = {}
     for member in archive.infolist():
         known = member.filename == _CONTENT or member.filename.endswith(_ARRAY)
         if not known or member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            msg = f"{member.filename!r} is not a member that it may have"
+            msg = f"{member.filename!r} is not a member of such a file"
             raise InvalidFileError(msg)
         name = member.filename.removesuffix(_ARRAY)
         if name in members:
-            msg = f"{member.filename!r} is there twice"
+            msg = f"{member.filename!r} occurs twice"
             raise InvalidFileError(msg)
         members[name] = member
     if _CONTENT not in members:
@@ -151,25 +150,25 @@ def _members(archive: ZipFile, size: int) -> dict[str, ZipInfo]:
     content, total = members[_CONTENT].file_size, sum(m.file_size for m in members.values())
     if content > most_content(size) or total > most_unpacked(size):
         msg = (
-            f"its {size:,} bytes would become {total:,} bytes, {content:,} of them JSON, which is "
-            "more than dbrm packs into a file of this size"
+            f"its {size:,} bytes would unpack to {total:,} bytes, {content:,} of them JSON, which "
+            "is more than dbrm packs into a file of this size"
         )
         raise InvalidFileError(msg)
     return members
 
 
 def most_unpacked(size: int) -> int:
-    """Most bytes that all members of a file of this size may have, unpacked."""
+    """Return the most bytes that the members of a file of this size may unpack to."""
     return max(1 << 26, 50 * size)
 
 
 def most_content(size: int) -> int:
-    """Most bytes of JSON, which takes some ten times as many when it is read."""
+    """Return the most bytes of JSON, which takes some ten times as many in memory."""
     return max(1 << 22, 10 * size)
 
 
-def _is_bearable(members: Mapping[str, bytes], data: bytes) -> bool:
-    """Whether a reader would unpack this file."""
+def _is_within_limits(members: Mapping[str, bytes], data: bytes) -> bool:
+    """Whether `read_archive` accepts the sizes in this file."""
     total = sum(len(member) for member in members.values())
     return len(members[_CONTENT]) <= most_content(len(data)) and total <= most_unpacked(len(data))
 
@@ -193,7 +192,7 @@ def _read_content(body: bytes) -> dict[str, Any]:
         msg = f"{_CONTENT} is not a mapping"
         raise InvalidFileError(msg)
     version = content.get("format")
-    # True is one to Python.
+    # To Python, True is an int.
     if type(version) is not int or version < 1:
         msg = f"its format must be a whole number from 1 to {FORMAT}; got {reprlib.repr(version)}"
         raise InvalidFileError(msg)
@@ -212,7 +211,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _read_header(archive: ZipFile, member: ZipInfo) -> Header:
-    """Type, shape and order of an array, of which the member has the size."""
+    """Read type, shape and order of an array, and check them against the member's size."""
     with archive.open(member) as file:
         found = _HEADER.match(file.read(_LONGEST_HEADER))
     if found:
@@ -232,22 +231,22 @@ def _read_array(archive: ZipFile, member: ZipInfo, header: Header) -> npt.NDArra
 
 
 def _plain(number: np.generic) -> Any:
-    """A NumPy number as Python's own."""
+    """Convert a NumPy number to a Python one."""
     return number.item()
 
 
 def _member(name: str, method: int) -> ZipInfo:
-    """A member without a time stamp: the same content is the same file."""
+    """Return a member without a time stamp, so that equal content gives equal files."""
     member = ZipInfo(name)
     member.compress_type = method
     return member
 
 
 def is_leftover(name: str, kept: re.Pattern[str]) -> bool:
-    """Whether a name is that of a half-written file, left by a killed process.
+    """Whether this is the name of a temporary file that a killed process left behind.
 
-    `kept` matches the names of the files that are written; a temporary file has the name of
-    the file it was to become, with a dot before it and something random after it.
+    `kept` matches the names of finished files; a temporary file has the name of one, with a dot
+    before it and random digits after it.
     """
     found = _TEMPORARY.fullmatch(name)
     return found is not None and kept.fullmatch(found[1]) is not None
@@ -255,7 +254,7 @@ def is_leftover(name: str, kept: re.Pattern[str]) -> bool:
 
 def _write_atomically(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    # Mode "x" never opens a file that is there, and the system applies the user's mask.
+    # Mode "x" never opens an existing file, and the system applies the user's umask.
     file = temporary.open("xb")
     try:
         with file:
@@ -270,7 +269,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name of a file on the disk; not every system lets folders be opened."""
+    """Sync the new name of a file to disk, where the system can open folders."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,7 +1,8 @@
-"""One raw column, of whatever type, becomes numbers or the codes of its levels.
+"""Read one column, of whatever type, as numbers or as the codes of its levels.
 
-This is where the types of pandas, polars, pyarrow and NumPy end. A raw column may
-still hold missing and infinite values; what to do about them is decided later.
+This is the only module that sees the column types of pandas, polars, pyarrow and NumPy. A raw
+column may still hold missing and infinite values: `refuse_missing` and `refuse_infinite` raise
+for them, `dbrm.data.rules` fills them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from dbrm._typing import Mask
 from dbrm.errors import InvalidDataError, quote
 
 __all__ = [
+    "CODED",
     "Kind",
     "NotNumericError",
     "RawColumn",
@@ -28,6 +30,8 @@ __all__ = [
 ]
 
 Kind = Literal["numeric", "boolean", "categorical"]
+# Kinds whose values are codes of levels, not numbers.
+CODED: frozenset[Kind] = frozenset({"categorical"})
 
 # Columns named in one message; the rest are only counted.
 _SHOWN = 5
@@ -49,8 +53,8 @@ class RawColumn:
     kind
         ``"numeric"``, ``"boolean"`` or ``"categorical"``.
     values
-        Numbers, NaN where missing; for a categorical column the positions in
-        `levels`, -1 where missing.
+        Numbers, NaN where missing; for a categorical column the codes, positions in `levels`,
+        -1 where missing.
     levels
         The levels that occur, in order.
     """
@@ -61,9 +65,14 @@ class RawColumn:
     levels: tuple[str, ...] = ()
 
     @property
+    def coded(self) -> bool:
+        """Whether the values are codes of levels."""
+        return self.kind in CODED
+
+    @property
     def missing(self) -> Mask:
         """Rows without a value."""
-        if self.kind == "categorical":
+        if self.coded:
             return np.asarray(self.values < 0)
         if self.values.dtype.kind == "f":
             return np.asarray(np.isnan(self.values))
@@ -191,7 +200,7 @@ def _encode_text(name: str, entries: list[Any]) -> RawColumn:
 
 
 def _encode(name: str, entries: Sequence[Any], categories: Sequence[Any]) -> RawColumn:
-    """Number the entries by their category, leaving out categories that do not occur."""
+    """Encode the entries by their category, without categories that do not occur."""
     spelled = [spell_level(category) for category in categories]
     if len(set(spelled)) < len(spelled):
         msg = f"Column {name!r} has categories that read the same as text: {quote(spelled)}."
@@ -225,7 +234,7 @@ def _find(columns: Iterable[RawColumn], test: Callable[[RawColumn], Mask], owner
     found = []
     for column in columns:
         # Whole numbers and booleans can be neither; nor need they be scanned.
-        if column.kind == "categorical" or column.values.dtype.kind == "f":
+        if column.coded or column.values.dtype.kind == "f":
             selected = test(column)
             if selected.any():
                 who = f"column {column.name!r} has " if column.name != owner else ""
@@ -235,7 +244,7 @@ def _find(columns: Iterable[RawColumn], test: Callable[[RawColumn], Mask], owner
 
 
 def _infinite(column: RawColumn) -> Mask:
-    if column.kind == "categorical":
+    if column.coded:
         return np.zeros(column.values.shape, dtype=np.bool_)
     # Wider floats than float64 may become infinite only on conversion.
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, tab-separated, Parquet and Arrow, by whichever library is installed."""
+"""Read tables from files: CSV, tab-separated, Parquet and Arrow, with the installed library."""
 
 import csv
 import gzip
@@ -24,8 +24,8 @@ _KNOWN = (*_TEXT, ".parquet", *_ARROW)
 def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a table from a file, as a mapping from name to column.
 
-    The separator of text is the one of comma, semicolon and tab that its first line has
-    most of. Text may be compressed (``.csv.gz``).
+    The separator of a text file is comma, semicolon or tab, whichever is most frequent in its
+    first line. Text may be compressed (``.csv.gz``).
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".gz" and Path(Path(path).stem).suffix.lower() in _TEXT:
@@ -40,7 +40,7 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror or error}."
         raise InvalidFileError(msg) from error
-    # Every library has errors of its own for what is not a table.
+    # Every library has its own errors for what is not a table.
     except Exception as error:
         msg = f"{path} does not hold a table: {error}"
         raise InvalidFileError(msg) from error
@@ -70,7 +70,7 @@ def _separator(path: str) -> str:
 
 
 def _refuse_repeated(path: str, separator: str) -> None:
-    """Raise if two columns have the same name: pandas would rename the second without a word."""
+    """Raise if two columns have the same name: pandas would silently rename the second."""
     with _open_text(path) as file:
         names = next(csv.reader(file, delimiter=separator), [])
     repeated = [name for name, n in Counter(names).items() if n > 1 and name]

@@ -1,7 +1,7 @@
-"""Any table a user may hand over becomes a list of named raw columns.
+"""Read any table a user may pass as a list of named raw columns.
 
-It checks shapes and names, and looks inside no column: the columns of a data frame
-are read only when asked for, so that columns nobody needs can be of any type.
+It checks shapes and names, not content: the columns of a data frame are read only when they
+are used, so that unused columns can be of any type.
 """
 
 import os
@@ -34,14 +34,14 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RawTable:
-    """A table as it was handed over.
+    """A table as the user passed it.
 
     Parameters
     ----------
     names
         Column names, unique.
     contents
-        Per column a narwhals series or a one-dimensional array, not looked at yet.
+        Per column a narwhals series or a one-dimensional array, not yet read.
     n_rows
         Number of rows, at least one.
     named
@@ -84,7 +84,7 @@ def read_table(
 
 
 def read_numbers(X: TableLike) -> RawTable | None:
-    """A table whose columns are all numbers, as NumPy sees them; none of any other table."""
+    """Read a table whose columns are all numbers; return None for any other table."""
     if not (isinstance(X, np.ndarray | Mapping) or _is_frame(X)):
         return None
     raw = read_table(X)
@@ -113,7 +113,7 @@ def read_index_columns(raw: RawTable, names: Sequence[str]) -> dict[str, npt.NDA
                 "Remove these rows."
             )
             raise InvalidDataError(msg)
-        if column.kind == "categorical":
+        if column.coded:
             found[name] = np.array(column.levels)[column.values]
         else:
             found[name] = np.asarray(column.values, dtype=np.float64)
@@ -209,7 +209,7 @@ def _from_array(X: TableLike, names: Sequence[str] | None, least_columns: int) -
 def _to_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> tuple[npt.NDArray[Any], ...]:
     columns = [read_column(name, content) for name, content in zip(names, array.T, strict=True)]
     for column in columns:
-        if column.kind == "categorical":
+        if column.coded:
             _refuse_text(column.levels[0])
     return tuple(column.values for column in columns)
 

@@ -1,6 +1,6 @@
-"""Learn a recipe from the training table: check, encode, and leave out what says nothing.
+"""Learn a recipe from the training table: check, encode, leave out redundant columns.
 
-Replaying the recipe on new data is `dbrm.data.recipe`; nothing here runs at prediction.
+`dbrm.data.recipe` applies it to new data; nothing here runs at prediction.
 """
 
 import warnings
@@ -30,11 +30,11 @@ def learn_recipe(
     also: Sequence[str] = (),
     allow_no_columns: bool = False,
 ) -> tuple[Recipe, Table]:
-    """Check the training table and learn how to treat later ones alike.
+    """Check the training table and learn how to prepare it and new data.
 
     Text and categories become 0/1 columns ``name[level]``, one per level but the
     first. Constant columns, and columns that are affine copies of an earlier one,
-    are left out with a warning: beside an intercept they say nothing new.
+    are left out with a warning: with an intercept in the model they are redundant.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def _check_choice(setting: str, value: object, allowed: tuple[object, ...]) -> N
 
 
 def unique_outputs(rules: Iterable[ColumnRule]) -> tuple[str, ...]:
-    """Names of all columns that the rules make, checked to be different."""
+    """Return the names of all columns that the rules make; raise if two are the same."""
     made = tuple(name for rule in rules for name in rule.outputs)
     clashes = [name for name, count in Counter(made).items() if count > 1]
     if clashes:
@@ -124,7 +124,7 @@ def _compact(values: Matrix, kept: Sequence[int]) -> Matrix:
 def why_dropped(
     rules: Iterable[ColumnRule], made: Sequence[str], redundant: Mapping[int, int | None]
 ) -> list[tuple[str, str]]:
-    """Columns that are left out, each with the reason."""
+    """Return the columns that are left out, each with the reason."""
     dropped = [(rule.name, "constant") for rule in rules if not rule.outputs]
     return dropped + [(made[j], _reason(made, first)) for j, first in sorted(redundant.items())]
 
@@ -134,11 +134,11 @@ def _reason(names: Sequence[str], first: int | None) -> str:
 
 
 def warn_dropped(dropped: Sequence[tuple[str, str]], *, n_kept: int) -> None:
-    """Tell which columns are left out."""
+    """Warn about columns that are left out."""
     constant = [name for name, reason in dropped if reason == "constant"]
     copies = [f"{name!r} ({reason})" for name, reason in dropped if reason != "constant"]
     if constant:
-        _warn(f"Constant columns say nothing and are left out: {quote(constant)}.")
+        _warn(f"Constant columns are left out: {quote(constant)}.")
     if copies:
         more = f" and {len(copies) - 10} more" if len(copies) > 10 else ""
         _warn(

@@ -1,7 +1,7 @@
-"""The recipe that turns a user's table into a `Table`, replayed on every later one.
+"""The recipe that prepares a user's table, applied to training data and to new data alike.
 
-A recipe is plain data: rules per input column, names and constants. It never looks at
-training data; making one from them is `dbrm.data.learning`.
+A recipe is plain data: rules per input column, names and constants. `dbrm.data.learning`
+learns it from the training table; nothing here sees training data.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RECIPE = Record(
 @final
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a user's table becomes a `Table`; made by `dbrm.data.learn_recipe`.
+    """How a user's table becomes a `Table`; learned by `dbrm.data.learn_recipe`.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Recipe:
     names
         Columns of the resulting table.
     dropped
-        Pairs of a column left out of the table and the reason.
+        Pairs of a column that was left out, and the reason.
     missing, scale
         The settings it was learned with.
     means, sds
@@ -95,19 +95,15 @@ class Recipe:
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
-        """For each categorical input column the columns of its levels."""
+        """Return, for each categorical input column, the columns of its levels."""
         return [
-            tuple(
-                f"{rule.name}[{level}]"
-                for level in rule.levels[1:]
-                if f"{rule.name}[{level}]" in self.names
-            )
+            tuple(name for name in rule.level_columns if name in self.names)
             for rule in self.columns
-            if rule.kind == "categorical"
+            if rule.coded
         ]
 
     def apply(self, X: TableLike, *, caller: str = "dbrm") -> Table:
-        """Make a table from new data exactly as from the training data.
+        """Prepare new data exactly as the training data.
 
         Parameters
         ----------
@@ -115,14 +111,14 @@ class Recipe:
             New rows. Columns of a data frame or mapping are found by name, in any
             order, and others are ignored; those of an array by position.
         caller
-            Who is asking, for the message when the number of columns is wrong.
+            Name of the estimator, for the message when the number of columns is wrong.
         """
         return self.apply_raw(read_table(X), caller=caller)
 
     def apply_raw(self, raw: RawTable, *, caller: str = "dbrm", checked: bool = False) -> Table:
-        """Make a table from columns that were read already, and perhaps checked already."""
+        """Prepare columns that were read already; `checked` ones are not checked again."""
         if self.index_columns:
-            # An array's columns have the names they had in training.
+            # The columns of an array have the names they had in training.
             raw = replace(raw, named=True)
         index = read_index_columns(raw, self.index_columns)
         kept = set(self.names)
@@ -143,7 +139,7 @@ class Recipe:
         return finish(values, self, index)
 
     def only(self, names: Sequence[str]) -> Recipe:
-        """The recipe for some columns of the table."""
+        """Return the recipe of some columns of the table."""
         position = {name: index for index, name in enumerate(self.names)}
         positions = [position[name] for name in names]
         return replace(
@@ -155,7 +151,7 @@ class Recipe:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Input columns of which the table's columns are made."""
+        """Input columns from which the table's columns are made."""
         kept = set(self.names)
         return tuple(rule.name for rule in self.columns if kept.intersection(rule.outputs))
 
@@ -245,7 +241,7 @@ class Recipe:
 def assemble(
     rules: Iterable[ColumnRule], columns: Iterable[RawColumn], names: Sequence[str], n_rows: int
 ) -> Matrix:
-    """Write the columns called `names` into one new Fortran-ordered matrix."""
+    """Expand all columns by their rules into a new Fortran-ordered matrix of the `names`."""
     position = {name: index for index, name in enumerate(names)}
     values = np.empty((n_rows, len(names)), order="F")
     for rule, column in zip(rules, columns, strict=True):
@@ -256,7 +252,7 @@ def assemble(
 
 
 def finish(values: Matrix, recipe: Recipe, index: IndexColumns) -> Table:
-    """Scale in place as the recipe says, freeze, and name the columns."""
+    """Scale the values in place as the recipe says, and make them a read-only table."""
     if recipe.scale is not None:
         apply_scaling(values, recipe.names, recipe.means, recipe.sds)
     values.flags.writeable = False
@@ -272,6 +268,6 @@ def _warn_filled(rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> N
     if filled:
         msg = (
             f"Missing values in columns that had none in training: {quote(filled)}. "
-            "They are filled with the training median (or reference level), unmarked."
+            "They are filled with the training median (or reference level), without an indicator."
         )
         warnings.warn(msg, DBRMWarning, stacklevel=3)

@@ -28,7 +28,7 @@ def find_redundant(values: Matrix) -> dict[int, int | None]:
     Each column is centred, scaled to unit length and reduced to one number, its
     product with a fixed vector of standard normal weights, up to sign. Copies have
     equal numbers, so only neighbours in sorted order are compared in full: the
-    work is :math:`O(n p + p \log p)`.
+    cost is :math:`O(n p + p \log p)`.
     """
     # A hash function, not randomness: the weights are the same in every run.
     weights = np.random.default_rng(20180606).standard_normal(values.shape[0])
@@ -67,7 +67,7 @@ def find_repeats(columns: Iterable[Column]) -> tuple[IntArray, IntArray] | None:
 
 def _group_copies(values: Matrix, sketches: list[tuple[float, int]]) -> list[list[int]]:
     groups: list[list[int]] = []
-    # Groups whose first member's sketch is still within reach.
+    # Groups whose first member has a sketch within the tolerance.
     near: list[tuple[float, list[int]]] = []
     for sketch, index in sketches:
         near = [entry for entry in near if sketch - entry[0] <= SKETCH_TOLERANCE]

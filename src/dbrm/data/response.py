@@ -1,7 +1,6 @@
-"""The response and everything else that has one value per row.
+"""Read the response, and other vectors with one value per row: weights, offset, trials, exposure.
 
-Weights, offsets, numbers of trials and exposures are read like the response. What a
-family allows (counts, positive values, 0/1) is the family's business, not checked here.
+Which values a family allows (counts, positive numbers, 0/1) is checked by the family.
 """
 
 import sys
@@ -19,7 +18,7 @@ from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["check_response", "check_vector", "check_weights", "refuse_other_order"]
 
-# A row more or less is lost in a larger number of rows.
+# Above this, adding one row does not change a double.
 _MOST_COUNTED = 2.0**53
 # Squares of larger numbers overflow.
 _LARGEST_OFFSET = 1e150
@@ -60,14 +59,14 @@ def check_weights(sample_weight: Any, n_rows: int) -> Column:
         )
         raise InvalidDataError(msg)
     if not weights.any():
-        msg = "sample_weight must not be zero everywhere: no row would count."
+        msg = "sample_weight must not be zero everywhere: no row would have any weight."
         raise InvalidDataError(msg)
     _refuse_uncountable(weights, "sample_weight")
     return weights
 
 
 def _refuse_uncountable(counts: Column, name: str) -> None:
-    """Raise where weights or trials, which stand for so many rows, are more than can be counted."""
+    """Raise if weights or trials, which count rows, are too large to be added up exactly."""
     with np.errstate(over="ignore"):
         total = float(counts.sum())
     if total > _MOST_COUNTED:
@@ -101,10 +100,10 @@ def check_vector(value: Any, n_rows: int, *, name: str) -> Column:
 
 
 def refuse_other_order(X: Any, **rows: Any) -> None:
-    """Raise if what belongs to the rows has the row labels of `X` in another order.
+    """Raise if a vector has the row labels of `X` in another order.
 
-    Rows are matched by position, as in scikit-learn. pandas matches by label, so that who
-    shuffled one and not the other would expect the labels to count.
+    Rows are matched by position, as in scikit-learn. pandas matches by label, so that users who
+    shuffled only one of the two would expect labels to be matched.
     """
     # Nobody can hold a pandas object without having imported pandas.
     pandas = sys.modules.get("pandas")
@@ -139,7 +138,7 @@ def _read(value: Any, n_rows: int, name: str, *, if_text: str) -> Column:
         )
         raise InvalidDataError(msg)
     column = read_column(name, content)
-    if column.kind == "categorical":
+    if column.coded:
         msg = (
             f"{name} holds text or categories ({quote(column.levels, limit=5)}) where numbers are "
             f"needed. {if_text}"

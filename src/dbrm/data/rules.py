@@ -1,7 +1,7 @@
-"""What becomes of one input column: the same on the training rows and on new ones.
+"""Encode one input column, in training rows and new rows alike.
 
-A rule sees raw columns, one at a time. It expands categories into indicators and
-fills missing values; it neither scales nor drops.
+A rule sees one raw column. It expands categories into indicators and fills missing values; it
+neither scales columns nor leaves them out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from dbrm.data.columns import Kind, RawColumn, spell_level
+from dbrm.data.columns import CODED, Kind, RawColumn, spell_level
 from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["ColumnRule", "Missing", "learn_rule"]
@@ -50,19 +50,26 @@ class ColumnRule:
     indicator: bool = False
 
     @property
+    def coded(self) -> bool:
+        """Whether the column has levels rather than numbers."""
+        return self.kind in CODED
+
+    @property
+    def level_columns(self) -> tuple[str, ...]:
+        """Names of the 0/1 columns of levels, all but the reference."""
+        return tuple(f"{self.name}[{level}]" for level in self.levels[1:])
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the table's columns made from this one."""
-        if self.kind == "categorical":
-            made = tuple(f"{self.name}[{level}]" for level in self.levels[1:])
-        else:
-            made = (self.name,)
+        made = self.level_columns if self.coded else (self.name,)
         return (*made, f"{self.name}_missing") if self.indicator else made
 
     def conform(self, column: RawColumn) -> RawColumn:
-        """Bring a column of new data into the terms of the training column."""
-        if self.kind == "categorical":
-            return self._recode(column if column.kind == "categorical" else _to_levels(column))
-        if column.kind == "categorical":
+        """Give a column of new data the kind and the codes of the training column."""
+        if self.coded:
+            return self._recode(column if column.coded else _to_levels(column))
+        if column.coded:
             if column.levels:
                 msg = (
                     f"Column {self.name!r} held numbers in training but now holds text or "
@@ -75,10 +82,10 @@ class ColumnRule:
         return column
 
     def expand(self, column: RawColumn) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-        """Yield the table's columns, with their names, of a conforming column."""
-        if self.kind == "categorical":
-            for code, level in enumerate(self.levels[1:], start=1):
-                yield f"{self.name}[{level}]", column.values == code
+        """Yield the table's columns, with their names, made from a conforming column."""
+        if self.coded:
+            for code, name in enumerate(self.level_columns, start=1):
+                yield name, column.values == code
         elif self.fill is not None and column.missing.any():
             yield self.name, np.where(column.missing, self.fill, column.values)
         else:
@@ -99,35 +106,35 @@ class ColumnRule:
 
     def _check_boolean(self, column: RawColumn) -> None:
         values = column.values[~column.missing]
-        strange = values[(values != 0) & (values != 1)]
-        if strange.size:
+        others = values[(values != 0) & (values != 1)]
+        if others.size:
             msg = (
                 f"Column {self.name!r} was boolean in training; it now must hold only "
-                f"True/False or 0/1, but has {strange[0].item()!r}."
+                f"True/False or 0/1, but has {others[0].item()!r}."
             )
             raise InvalidDataError(msg)
 
 
 def learn_rule(column: RawColumn, missing: Missing) -> ColumnRule:
-    """Decide what becomes of a column from its training rows."""
+    """Learn the rule of a column from its training rows."""
     if len(column.levels) > MAX_LEVELS:
         msg = (
-            f"Column {column.name!r} has {len(column.levels)} different text values in "
-            f"{column.values.size} rows; at most {MAX_LEVELS} can be levels of a category. "
-            "If it is an identifier, leave it out; if it is numbers stored as text, convert it."
+            f"Column {column.name!r} has {len(column.levels)} different text values; at most "
+            f"{MAX_LEVELS} can be levels of a category. If it is an identifier, leave it out; if "
+            "it is numbers stored as text, convert it."
         )
         raise InvalidDataError(msg)
     if missing == "error":
         return ColumnRule(column.name, column.kind, column.levels)
     absent = column.missing
-    # Where nothing was observed the column is constant, and so would its indicator be.
+    # With nothing observed both the column and its indicator would be constant.
     indicator = bool(absent.any() and not absent.all())
-    fill = None if column.kind == "categorical" else _median(column.values[~absent])
+    fill = None if column.coded else _median(column.values[~absent])
     return ColumnRule(column.name, column.kind, column.levels, fill, indicator)
 
 
 def _median(observed: npt.NDArray[Any]) -> float:
-    """Median of what was observed; of zeros and ones the more frequent, so they stay binary."""
+    """Return the median; of zeros and ones the more frequent, so that they stay binary."""
     if observed.size == 0:
         return 0.0
     # Halved before and doubled after, because the mean of two huge numbers may overflow.
@@ -137,7 +144,7 @@ def _median(observed: npt.NDArray[Any]) -> float:
 
 
 def _to_levels(column: RawColumn) -> RawColumn:
-    """Read numbers or booleans as the levels they spell."""
+    """Convert numbers or booleans to levels, by their text."""
     absent = column.missing
     values = column.values.astype(np.bool_) if column.kind == "boolean" else column.values
     distinct, inverse = np.unique(values[~absent], return_inverse=True)

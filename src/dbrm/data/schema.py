@@ -1,8 +1,8 @@
-"""What a file must hold, said once: types, ranges and lengths of JSON fields and of arrays.
+"""Schemas of saved files: types, ranges and lengths of JSON fields and of arrays.
 
-A file is not believed because its checksum holds: whoever writes one can sign it. A length
-that has a name is the same wherever the name occurs; the first field with that name fixes it.
-Which parts must agree in other ways is checked by whoever knows what they mean.
+A matching checksum does not make a file trustworthy, so its content is validated. A length may
+have a name: all fields and arrays with the same name must have the same length. Other
+constraints between parts are checked by the modules that use them.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class AbstractField(ABC):
 
     @abstractmethod
     def check(self, value: Any, where: str, lengths: Lengths) -> None:
-        """Raise unless the value is as it must be; `where` is its name in the message."""
+        """Raise unless the value is valid; `where` is its name in the message."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Text(AbstractField):
-    """Text; one of `choices` where there are any."""
+    """Text; one of `choices`, if given."""
 
     choices: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ class Whole(AbstractField):
 
     def check(self, value: Any, where: str, lengths: Lengths) -> None:
         high = lengths[self.below] - 1 if self.below else self.high
-        # True and False are whole numbers to Python.
+        # To Python, True and False are ints.
         if type(value) is not int or not self.low <= value <= high:
             refuse(where, f"must be a whole number from {self.low} to {high}", value)
 
@@ -112,7 +112,7 @@ class Flag(AbstractField):
 @final
 @dataclass(frozen=True, slots=True)
 class Nullable(AbstractField):
-    """Null, or what `inner` says."""
+    """Null, or a value of `inner`."""
 
     inner: AbstractField
 
@@ -124,7 +124,7 @@ class Nullable(AbstractField):
 @final
 @dataclass(frozen=True, slots=True)
 class AnyOf(AbstractField):
-    """What one of several says."""
+    """A value of one of several fields."""
 
     options: tuple[AbstractField, ...]
 
@@ -157,7 +157,7 @@ class ListOf(AbstractField):
 @final
 @dataclass(frozen=True, slots=True)
 class MappingOf(AbstractField):
-    """Any names with values of one kind; `keys` says what whole numbers the names must spell."""
+    """A mapping with values of one kind; `keys` are the whole numbers allowed as names."""
 
     inner: AbstractField
     keys: Whole | None = None
@@ -175,7 +175,7 @@ class MappingOf(AbstractField):
 @final
 @dataclass(frozen=True, slots=True)
 class Plain(AbstractField):
-    """Any JSON, not too deeply nested; for what is checked where it is used."""
+    """Any JSON that is not too deeply nested; checked where it is used."""
 
     def check(self, value: Any, where: str, lengths: Lengths) -> None:  # noqa: ARG002
         level = [value]
@@ -190,7 +190,7 @@ class Plain(AbstractField):
 @final
 @dataclass(frozen=True, slots=True)
 class Record(AbstractField):
-    """Named fields, in the order in which they are checked; those in `optional` may be absent."""
+    """Named fields, checked in this order; those in `optional` may be absent."""
 
     fields: Mapping[str, AbstractField]
     optional: frozenset[str] = frozenset()
@@ -213,7 +213,7 @@ class Record(AbstractField):
 @final
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of an array before it is unpacked.
+    """The header of an array, read before it is unpacked.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class ArrayOf:
     nan: bool = False
 
     def check_header(self, header: Header, where: str, lengths: Lengths, number: str) -> None:
-        """Raise unless type and shape are as they must be."""
+        """Raise unless type and shape are valid."""
         if self.dtype and header.native != self.dtype:
             refuse(where, f"must be of type {self.dtype}", header.dtype)
         if len(header.shape) != len(self.shape):
@@ -310,7 +310,7 @@ class Schema:
     optional: frozenset[str] = frozenset()
 
     def check_headers(self, headers: Mapping[str, Header], lengths: Lengths) -> None:
-        """Raise unless these are the arrays that there must be, each of its type and shape."""
+        """Raise unless all required arrays are there, each of its type and shape."""
         for name in self.arrays:
             if not {"#", "*"} & set(name) and name not in headers and name not in self.optional:
                 msg = f"{name} is missing"
@@ -341,13 +341,13 @@ class Schema:
 
 
 def refuse(where: str, wanted: str, got: Any) -> NoReturn:
-    """Raise for a part of a file that is not as it must be."""
+    """Raise for an invalid part of a file."""
     msg = f"{where} {wanted}; got {reprlib.repr(got)}"
     raise InvalidFileError(msg)
 
 
 def refuse_unless(sound: object, what: str) -> None:
-    """Raise for a part of a file that does not fit the others."""
+    """Raise if parts of a file are inconsistent."""
     if not sound:
         msg = f"{what} does not fit the other parts"
         raise InvalidFileError(msg)

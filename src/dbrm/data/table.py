@@ -1,7 +1,6 @@
-"""The checked table that every other part of the package works on.
+"""The checked table that the rest of the package works on: finite numbers in named columns.
 
-A table is finite numbers in named columns. It does not know where they came from:
-reading user input is `dbrm.data.intake`, replaying it on new data `dbrm.data.recipe`.
+`dbrm.data.intake` reads user input, `dbrm.data.recipe` prepares it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Table:
     Attributes
     ----------
     binary
-        Per column, whether it holds nothing but zeros and ones.
+        Per column, whether it holds only zeros and ones.
     """
 
     names: tuple[str, ...]
@@ -128,8 +127,8 @@ def fingerprint(table: Table, *columns: Column) -> str:
 
 
 def is_binary(column: Column) -> bool:
-    """Whether a column holds nothing but zeros and ones."""
-    # The first rows settle it for nearly every column that is not binary.
+    """Whether a column holds only zeros and ones."""
+    # The first rows decide for nearly every column that is not binary.
     return all(bool(np.all((part == 0.0) | (part == 1.0))) for part in (column[:64], column[64:]))
 
 

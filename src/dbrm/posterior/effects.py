@@ -208,7 +208,7 @@ class Effects:
     ) -> tuple[list[Any], list[Change]]:
         """Values of a covariate in the user's terms, and what they mean for the table."""
         rule = self._rule(name)
-        if rule.kind == "categorical":
+        if rule.coded:
             levels = list(rule.levels) if isinstance(grid, int) else list(grid)
             return levels, [self._level(rule, level) for level in levels]
         if not isinstance(grid, int):
@@ -266,7 +266,7 @@ class Effects:
         """For each covariate: two settings to compare, and the distance between them."""
         for name in self.covariates:
             rule = self._rule(name)
-            if rule.kind == "categorical":
+            if rule.coded:
                 reference = self._level(rule, rule.levels[0])
                 for level in rule.levels[1:]:
                     yield f"{name}[{level}]", reference, self._level(rule, level), 1.0

@@ -79,7 +79,7 @@ class Exporter:
         one, zero = dialect.number(1.0), dialect.number(0.0)
         if rule.indicator and name == f"{rule.name}_missing":
             return dialect.choose(self._is_missing(raw), one, zero)
-        if rule.kind == "categorical":
+        if rule.coded:
             level = name[len(rule.name) + 1 : -1]
             return dialect.choose(f"{raw} {self._equals} {dialect.text(level)}", one, zero)
         if rule.fill is not None:

@@ -31,7 +31,7 @@ from dbrm.data import (
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import Observations
-from dbrm.formula import FormulaRecipe, Reading, read_formula
+from dbrm.formula import FormulaRecipe, ParsedFormula, read_formula
 from dbrm.run.out_of_core import (
     is_tall,
     may_repeat,
@@ -237,7 +237,7 @@ def _split(X: TableLike, y: Any, ignore: Sequence[str]) -> tuple[TableLike, Any]
 
 def _read(
     X: TableLike, y: Any, data: TableLike | None, settings: Settings, *, allow_no_columns: bool
-) -> Reading:
+) -> ParsedFormula:
     """Table and response, from arguments of their own or from a formula."""
     if isinstance(X, str):
         if y is not None:
@@ -261,7 +261,7 @@ def _read(
         also=settings.named_covariates,
         allow_no_columns=allow_no_columns,
     )
-    return Reading(recipe, table, y, _name_of(y), None)
+    return ParsedFormula(recipe, table, y, _name_of(y), None)
 
 
 def _add(own: Column | None, offset: Any) -> Any:

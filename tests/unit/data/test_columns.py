@@ -142,5 +142,5 @@ def test_odd_types_are_refused_by_name(values, message):
 
 
 def test_an_identifier_is_not_a_category():
-    with pytest.raises(InvalidDataError, match="'id' has 1001 different text values in 1001 rows"):
+    with pytest.raises(InvalidDataError, match="'id' has 1001 different text values"):
         learn_recipe({"id": [f"id{i}" for i in range(1001)]})

@@ -64,7 +64,7 @@ def test_warns_once_per_kind_and_names_the_columns():
     with pytest.warns(DBRMWarning) as caught:
         recipe, table = learn_recipe(frame)
     assert [str(warning.message) for warning in caught] == [
-        "Constant columns say nothing and are left out: 'k', 'l'.",
+        "Constant columns are left out: 'k', 'l'.",
         "Columns that are affine copies of an earlier column are left out: 'b' (copy of 'a').",
     ]
     assert table.names == ("a", "c")

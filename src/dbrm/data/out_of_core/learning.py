@@ -1,8 +1,7 @@
-"""Learn a recipe from rows that come in batches: in three passes over all of them.
+"""Learn a recipe from batches, in three passes over all rows.
 
-As `dbrm.data.learning`, with two differences. Affine copies of a column are recognised on a
-sample of the rows, from which medians are taken as well. Levels of categories are in
-alphabetical order.
+As `dbrm.data.learning`, with two differences. Affine copies of columns, and medians, are found
+in a sample of the rows. Levels of categories are in alphabetical order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,27 +11,27 @@ from typing import Any, final
 import numpy as np
 
 from dbrm._typing import Column, IntArray
-from dbrm.data.columns import Kind, RawColumn, read_column
+from dbrm.data.columns import CODED, Kind, RawColumn, read_column
 from dbrm.data.learning import unique_outputs, warn_dropped, why_dropped
 from dbrm.data.out_of_core.batches import AbstractBatches, Batch
 from dbrm.data.out_of_core.rows import BatchRows, Block, choose_sample, read_extra, rows_within
 from dbrm.data.recipe import Recipe, assemble
 from dbrm.data.redundancy import find_redundant
-from dbrm.data.rules import MAX_LEVELS, ColumnRule, Missing, learn_rule
+from dbrm.data.rules import ColumnRule, Missing, learn_rule
 from dbrm.data.standardize import Scale
 from dbrm.errors import InvalidDataError
 
 __all__ = ["learn_from_batches"]
 
-# Rows on which affine copies are recognised, and medians taken.
+# Rows in which affine copies and medians are found.
 _SAMPLE = 50_000
 
 
 def learn_from_batches(
     batches: AbstractBatches, *, scale: Scale = None, missing: Missing = "error"
 ) -> tuple[Recipe, BatchRows]:
-    """Check all rows and learn how to treat later ones alike."""
-    seen = _look(batches)
+    """Check all rows and learn how to prepare them and new data."""
+    seen = _summarize(batches)
     for column in seen.values():
         column.check(missing)
     rules, sample = _rules(batches, seen, missing)
@@ -42,7 +41,7 @@ def learn_from_batches(
     redundant = {
         j: first
         for j, first in find_redundant(values).items()
-        # What does not vary in a sample may vary elsewhere.
+        # What is constant in the sample may vary in other rows.
         if first is not None or made[j] in constant
     }
     kept = [name for j, name in enumerate(made) if j not in redundant]
@@ -58,15 +57,15 @@ def learn_from_batches(
     return recipe, BatchRows(batches, recipe, rows.binary)
 
 
-def _binary_outputs(rule: ColumnRule, seen: "_Seen") -> list[str]:
-    plain = rule.kind != "categorical"
-    return [name for name in rule.outputs if not (plain and name == rule.name) or seen.switch]
+def _binary_outputs(rule: ColumnRule, seen: "_Summary") -> list[str]:
+    """Return the 0/1 columns of a rule: indicators, and numbers that are all zero or one."""
+    return [name for name in rule.outputs if rule.coded or name != rule.name or seen.binary]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
-    """What all rows of a column are like."""
+class _Summary:
+    """Summary of a column over all rows seen."""
 
     name: str
     kind: Kind
@@ -75,20 +74,20 @@ class _Seen:
     n_infinite: int
     low: float
     high: float
-    switch: bool
+    binary: bool
     levels: frozenset[str]
 
     @property
     def constant(self) -> bool:
-        return self.kind != "categorical" and not self.low < self.high and not self.n_missing
+        return self.kind not in CODED and not self.low < self.high and not self.n_missing
 
-    def join(self, other: "_Seen") -> "_Seen":
+    def join(self, other: "_Summary") -> "_Summary":
         kinds = {part.kind for part in (self, other) if part.n_missing < part.n}
-        if "categorical" in kinds and len(kinds) > 1:
+        if len(kinds) > 1 and kinds & CODED:
             msg = f"Column {self.name!r} holds text in some rows and numbers in others."
             raise InvalidDataError(msg)
         kind: Kind = "numeric" if len(kinds) > 1 else next(iter(kinds), self.kind)
-        return _Seen(
+        return _Summary(
             self.name,
             kind,
             self.n + other.n,
@@ -96,12 +95,12 @@ class _Seen:
             self.n_infinite + other.n_infinite,
             min(self.low, other.low),
             max(self.high, other.high),
-            self.switch and other.switch,
+            self.binary and other.binary,
             self.levels | other.levels,
         )
 
     def check(self, missing: Missing) -> None:
-        """Refuse what a model cannot use."""
+        """Raise for values that a model cannot use."""
         if self.n_infinite:
             msg = (
                 f"X contains inf: column {self.name!r} has {self.n_infinite}. "
@@ -114,40 +113,34 @@ class _Seen:
                 "Remove these rows, or set missing='indicator'."
             )
             raise InvalidDataError(msg)
-        if len(self.levels) > MAX_LEVELS:
-            msg = (
-                f"Column {self.name!r} has {len(self.levels)} different text values; at most "
-                f"{MAX_LEVELS} can be levels of a category. If it is an identifier, leave it out."
-            )
-            raise InvalidDataError(msg)
 
 
-def _look(batches: AbstractBatches) -> dict[str, _Seen]:
-    seen: dict[str, _Seen] = {}
-    for part in batches.map(_look_at, batches.names):
+def _summarize(batches: AbstractBatches) -> dict[str, _Summary]:
+    seen: dict[str, _Summary] = {}
+    for part in batches.map(_summarize_batch, batches.names):
         seen = {name: found.join(seen[name]) if seen else found for name, found in part.items()}
     return seen
 
 
-def _look_at(batch: Batch) -> dict[str, _Seen]:
+def _summarize_batch(batch: Batch) -> dict[str, _Summary]:
     for name, content in batch.extras.items():
         read_extra(name, content, batch.raw.n_rows)
     columns = zip(batch.raw.names, batch.raw.contents, strict=True)
-    return {name: _summary(read_column(name, content)) for name, content in columns}
+    return {name: _summarize_column(read_column(name, content)) for name, content in columns}
 
 
-def _summary(column: RawColumn) -> _Seen:
+def _summarize_column(column: RawColumn) -> _Summary:
     absent = column.missing
-    low, high, switch, n_infinite = np.inf, -np.inf, True, 0
-    if column.kind != "categorical":
+    low, high, binary, n_infinite = np.inf, -np.inf, True, 0
+    if not column.coded:
         values = column.values[~absent] if absent.any() else column.values
         if values.size:
             low, high = float(values.min()), float(values.max())
         if not (np.isfinite(low) and np.isfinite(high)) and values.size:
             n_infinite = int(np.isinf(values).sum())
-        switch = bool(low >= 0.0 and high <= 1.0 and np.all((values == 0) | (values == 1)))
-        switch = switch or not values.size
-    return _Seen(
+        binary = bool(low >= 0.0 and high <= 1.0 and np.all((values == 0) | (values == 1)))
+        binary = binary or not values.size
+    return _Summary(
         column.name,
         column.kind,
         column.values.size,
@@ -155,17 +148,17 @@ def _summary(column: RawColumn) -> _Seen:
         n_infinite,
         low,
         high,
-        switch,
+        binary,
         frozenset(column.levels),
     )
 
 
 def _rules(
-    batches: AbstractBatches, seen: Mapping[str, _Seen], missing: Missing
+    batches: AbstractBatches, seen: Mapping[str, _Summary], missing: Missing
 ) -> tuple[tuple[ColumnRule, ...], list[RawColumn]]:
-    """The rule of every column, and a sample of the columns in terms of their rules."""
-    pick = _TakeRaw(choose_sample(batches.n_rows, _SAMPLE))
-    parts = list(batches.map(pick, batches.names))
+    """Return the rule of every column, and a sample of the columns that conforms to it."""
+    take = _TakeRaw(choose_sample(batches.n_rows, _SAMPLE))
+    parts = list(batches.map(take, batches.names))
     rules, sample = [], []
     for j, name in enumerate(batches.names):
         levels = tuple(sorted(seen[name].levels))
@@ -199,7 +192,7 @@ class _TakeRaw:
 
 
 def _scaling(rows: BatchRows) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation (divisor n - 1) of all rows; 0 and 1 if binary."""
+    """Return mean and standard deviation (divisor n - 1) over all rows; 0 and 1 if binary."""
     totals = np.sum(list(rows.map(_Totals(rows.names, np.zeros(len(rows.names))), rows.names)), 0)
     means = totals[0] / rows.n_rows
     totals = np.sum(list(rows.map(_Totals(rows.names, means), rows.names)), 0)
@@ -214,7 +207,7 @@ def _scaling(rows: BatchRows) -> tuple[tuple[float, ...], tuple[float, ...]]:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Totals:
-    """Sums and sums of squares about given centres."""
+    """Sums, and sums of squares, about given centres."""
 
     names: Sequence[str]
     centres: Column
