@@ -86,8 +86,9 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_no_drawer_for_leftovers():
     """Every file is named after its one idea."""
     drawers = {"utils", "util", "helpers", "misc", "common"}
-    package = Path(find_spec("dbrm").origin).parent
-    assert not [path for path in package.rglob("*.py") if path.stem in drawers]
+    for name in ("dbrm", "dbrm_paper"):
+        package = Path(find_spec(name).origin).parent
+        assert not [path for path in package.rglob("*.py") if path.stem in drawers]
 
 
 def third_party_imports():

@@ -43,14 +43,3 @@ def test_splits_are_exact(name, response):
     split = getattr(datasets, f"load_{name}")()
     assert split.response == response == split.train.columns[-1]
     assert (digest(split.train), digest(split.test)) == DIGESTS[name]
-
-
-def test_planets_obey_both_laws():
-    """The correlation that the paper states for Kepler's law, and the exact mass law."""
-    planets = datasets.load_exoplanets()
-    law = np.cbrt(planets["HostStarMassSlrMass"] * planets["PeriodDays"] ** 2)
-    rival = np.cbrt(planets["HostStarRadiusSlrRad"] * planets["PeriodDays"] ** 2)
-    assert np.corrcoef(law, rival)[0, 1] == pytest.approx(0.9999667, abs=1e-7)
-    np.testing.assert_allclose(
-        planets["PlanetaryMassJpt"], planets["PlanetaryDensJpt"] * planets["RadiusJpt"] ** 3
-    )
