@@ -1,20 +1,20 @@
-"""Chains are run in slices, each a pure function of its task, on whatever workers there are."""
+"""Run chains in work units, each a pure function of its task, on any kind of workers."""
 
 from dbrm.chains.checkpoint import Checkpoint
-from dbrm.chains.interrupts import StopSign, catch_interrupts, pass_on_sigterm
-from dbrm.chains.run import Progress, RunReport, run_chains, seed_sequence
-from dbrm.chains.task import ChainTask, Slice, run_slice
+from dbrm.chains.driver import Progress, RunReport, run_chains, seed_sequence
+from dbrm.chains.interrupts import StopEvent, catch_interrupts, pass_on_sigterm
+from dbrm.chains.work_unit import ChainTask, WorkUnit, run_unit
 
 __all__ = [
     "ChainTask",
     "Checkpoint",
     "Progress",
     "RunReport",
-    "Slice",
-    "StopSign",
+    "StopEvent",
+    "WorkUnit",
     "catch_interrupts",
     "pass_on_sigterm",
     "run_chains",
-    "run_slice",
+    "run_unit",
     "seed_sequence",
 ]

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: the search ends at the next population, and SIGTERM then ends the process.
+"""Ctrl-C and SIGTERM: the search ends at the next population; SIGTERM then ends the process.
 
-Whoever runs the search may have a handler of SIGTERM: it is called once the search has ended.
-A signal that the process ignores stays ignored.
+If the user has a handler of SIGTERM, it is called once the search has ended. Signals that the
+process ignores stay ignored.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from typing import Any
 
 from dbrm.errors import Terminated
 
-__all__ = ["StopSign", "catch_interrupts", "pass_on_sigterm"]
+__all__ = ["StopEvent", "catch_interrupts", "pass_on_sigterm"]
 
 # Seconds after a Ctrl-C in which another one raises, also in the next search of a loop; and
 # after a SIGTERM in which another one is taken for the same: some send it to a process and
@@ -30,25 +30,25 @@ _last_interrupt = -_AGAIN
 Handler = Callable[[int, FrameType | None], Any]
 
 
-class StopSign:
-    """A folder on this machine in which a file ``stop`` ends all slices."""
+class StopEvent:
+    """A request to stop that all processes of this machine see: a file ``stop`` in a folder."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.reason: str | None = None
 
     @property
-    def given(self) -> bool:
-        """Whether an end was asked for."""
+    def is_set(self) -> bool:
+        """Whether a stop was requested."""
         return self.reason is not None
 
-    def give(self, reason: str) -> None:
-        """Ask for an end."""
+    def request(self, reason: str) -> None:
+        """Request a stop."""
         self.reason = reason
         (Path(self.folder) / "stop").touch()
 
-    def left_behind(self) -> set[int]:
-        """Chains whose slices began and never ended; their marks are taken away."""
+    def unfinished_chains(self) -> set[int]:
+        """Chains whose work units began and never ended; forgets them."""
         marks = list(Path(self.folder).glob("running-*"))
         for mark in marks:
             mark.unlink(missing_ok=True)
@@ -56,34 +56,34 @@ class StopSign:
 
 
 @contextmanager
-def catch_interrupts() -> Iterator[StopSign]:
-    """Give the sign when this process is interrupted; only the main thread can know.
+def catch_interrupts() -> Iterator[StopEvent]:
+    """Request a stop when this process is interrupted; only the main thread receives signals.
 
     A second SIGINT raises `KeyboardInterrupt` at once, and so does one within two seconds of
-    another in this process: a loop over searches ends by two. After SIGTERM the caller, when he has
-    kept what was found, calls `pass_on_sigterm`.
+    another in this process: two of them end a loop over searches. After SIGTERM the caller saves
+    the results and then calls `pass_on_sigterm`.
     """
     with tempfile.TemporaryDirectory(prefix="dbrm-") as folder:
-        sign = StopSign(folder)
+        stop = StopEvent(folder)
         if threading.current_thread() is not threading.main_thread():
-            yield sign
+            yield stop
             return
         try:
-            with _installed({signal.SIGINT: _on_sigint(sign), signal.SIGTERM: _on_sigterm(sign)}):
-                yield sign
+            with _installed({signal.SIGINT: _on_sigint(stop), signal.SIGTERM: _on_sigterm(stop)}):
+                yield stop
         except KeyboardInterrupt:
-            if sign.reason == "SIGTERM":
+            if stop.reason == "SIGTERM":
                 pass_on_sigterm()
             raise
 
 
 def pass_on_sigterm(found: Any = None) -> None:
-    """Call the handler of SIGTERM; where there is none, end the process.
+    """Call the user's handler of SIGTERM; without one, end the process.
 
     Raises
     ------
     Terminated
-        With what was `found`, if SIGTERM has its default handler.
+        With the results in `found`, if SIGTERM has its default handler.
     """
     handler = signal.getsignal(signal.SIGTERM)
     if handler is signal.SIG_DFL:
@@ -94,7 +94,7 @@ def pass_on_sigterm(found: Any = None) -> None:
 
 @contextmanager
 def _installed(handlers: dict[signal.Signals, Handler]) -> Iterator[None]:
-    """Have these handlers for a while, where there is one of Python's to be restored."""
+    """Install handlers for a while, where there is one of Python's to restore."""
     before = {number: signal.getsignal(number) for number in handlers}
     caught = {number: old for number, old in before.items() if old not in (None, signal.SIG_IGN)}
     try:
@@ -106,37 +106,37 @@ def _installed(handlers: dict[signal.Signals, Handler]) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def _on_sigint(sign: StopSign) -> Handler:
+def _on_sigint(stop: StopEvent) -> Handler:
     owner = os.getpid()
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         global _last_interrupt
-        # A worker that was forked leaves it to the one that asked.
+        # Forked workers inherit this handler; only the driver acts.
         if os.getpid() != owner:
             return
         now = time.monotonic()
-        again = sign.given or now - _last_interrupt < _AGAIN
+        again = stop.is_set or now - _last_interrupt < _AGAIN
         _last_interrupt = now
         if again:
             raise KeyboardInterrupt
-        sign.give("SIGINT")
+        stop.request("SIGINT")
 
     return handle
 
 
-def _on_sigterm(sign: StopSign) -> Handler:
+def _on_sigterm(stop: StopEvent) -> Handler:
     owner = os.getpid()
     first: list[float] = []
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         now = time.monotonic()
-        # A worker that was forked ends at once; so does a search that is asked again.
+        # A forked worker ends at once; so does a search at the second signal.
         if os.getpid() != owner:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         if first and now - first[0] >= _AGAIN:
             raise KeyboardInterrupt
         first.append(now)
-        sign.give("SIGTERM")
+        stop.request("SIGTERM")
 
     return handle

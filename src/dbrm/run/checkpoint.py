@@ -40,7 +40,7 @@ from dbrm.run.settings import Settings
 __all__ = ["begin_run", "continue_run", "read_run"]
 
 # Settings that a resumed run may change: where, how long and how visibly it works.
-RESUMABLE = ("n_inputss", "executor", "progress", "time_budget")
+RESUMABLE = ("n_jobs", "executor", "progress", "time_budget")
 _NOT_KEPT = (*RESUMABLE, "checkpoint", "random_state")
 
 _ENTROPY = Whole(high=2**4096)

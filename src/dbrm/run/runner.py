@@ -17,7 +17,7 @@ from dbrm.chains import (
     Checkpoint,
     Progress,
     RunReport,
-    StopSign,
+    StopEvent,
     catch_interrupts,
     pass_on_sigterm,
     run_chains,
@@ -167,7 +167,7 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
     """Run the chains, after a sweep over all simple features."""
     settings = inputs.settings
     with (
-        catch_interrupts() as sign,
+        catch_interrupts() as stop_event,
         _checkpoint(settings) as folder,
         _progress_bar(settings) as progress,
     ):
@@ -178,9 +178,9 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
         if pool is not None:
             problem = replace(problem, pool=tuple(pool))
         elif settings.traits.engineers:
-            problem = _sweep(problem, settings, sign)
+            problem = _sweep(problem, settings, stop_event)
         if folder is not None and pool is None:
-            swept = not sign.given
+            swept = not stop_event.is_set
             begin_run(folder, inputs, seed, problem, swept=swept)
             # Chains that start from half a pool belong to another run: do not keep their states.
             folder = folder if swept else None
@@ -201,18 +201,18 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             progress=progress,
             checkpoint=folder,
             agree=agree if settings.stop == "agreement" else None,
-            sign=sign,
+            stop=stop_event,
         )
     return problem, results, report
 
 
-def _sweep(problem: Problem, settings: Settings, sign: StopSign) -> Problem:
+def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> Problem:
     """Put the most promising simple features into the pool, within the time budget."""
     started = perf_counter()
     alone = problem.without_latent()
 
     def pause() -> bool:
-        return sign.given
+        return stop_event.is_set
 
     laws = tuple(sweep_projections(alone, pause)) if settings.sweep_projections else ()
     swept = laws + tuple(sweep_features(alone, settings.sweep, pause))

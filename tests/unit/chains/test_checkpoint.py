@@ -26,8 +26,8 @@ from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
 @pytest.fixture(autouse=True)
 def every_population(monkeypatch):
     """Write after every population, however quick they are."""
-    monkeypatch.setattr("dbrm.chains.run._SHORTEST", 0.0)
-    monkeypatch.setattr("dbrm.chains.run._WRITING_SHARE", 0.0)
+    monkeypatch.setattr("dbrm.chains.driver._SHORTEST", 0.0)
+    monkeypatch.setattr("dbrm.chains.driver._WRITING_SHARE", 0.0)
 
 
 class PowerCutError(Exception):

@@ -49,8 +49,8 @@ def interrupted(request, tmp_path_factory):
         written.append(arguments[-1])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dbrm.chains.run._SHORTEST", 0.0)
-        patch.setattr("dbrm.chains.run._WRITING_SHARE", 0.0)
+        patch.setattr("dbrm.chains.driver._SHORTEST", 0.0)
+        patch.setattr("dbrm.chains.driver._WRITING_SHARE", 0.0)
         patch.setattr(module.Checkpoint, "save_chain", fail)
         with contextlib.suppress(PowerCutError):
             dbrm.fit(X, y, n_chains=1, n_iter=20, random_state=1, checkpoint=folder, **options)

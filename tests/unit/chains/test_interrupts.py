@@ -102,7 +102,7 @@ def test_signals_that_are_ignored_stay_ignored(data, settings, whole, same, hand
 
     patch = pytest.MonkeyPatch()
     with patch.context() as context:
-        context.setattr("dbrm.chains.run._Driver._tell", lambda _, *told: interrupt(*told))
+        context.setattr("dbrm.chains.driver._Driver._notify", lambda _, *told: interrupt(*told))
         same(dbrm.fit(*data, **settings), whole)
 
 
@@ -263,9 +263,9 @@ def test_an_interrupted_run_resumes_to_the_same_end(data, settings, whole, same,
     options = settings | {"checkpoint": tmp_path}
     patch = pytest.MonkeyPatch()
     with patch.context() as context:
-        context.setattr("dbrm.chains.run._Driver._tell", interrupt_later)
-        context.setattr("dbrm.chains.run._SHORTEST", 0.0)
-        context.setattr("dbrm.chains.run._WRITING_SHARE", 0.0)
+        context.setattr("dbrm.chains.driver._Driver._notify", interrupt_later)
+        context.setattr("dbrm.chains.driver._SHORTEST", 0.0)
+        context.setattr("dbrm.chains.driver._WRITING_SHARE", 0.0)
         with pytest.warns(DBRMWarning, match="Interrupted"):
             part = dbrm.fit(*data, **options)
     assert part.record.n_evaluated < whole.record.n_evaluated

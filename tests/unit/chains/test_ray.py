@@ -53,7 +53,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, data, settings, same):
         ends = time.monotonic() + 60
         while time.monotonic() < ends and not victims:
             for process in psutil.process_iter(["cmdline"]):
-                if "ray::run_slice" in " ".join(process.info["cmdline"] or []):
+                if "ray::run_unit" in " ".join(process.info["cmdline"] or []):
                     time.sleep(0.3)
                     victims.append(process.pid)
                     os.kill(process.pid, 9)

@@ -7,7 +7,7 @@ import pytest
 
 import dbrm
 from dbrm.chains import Checkpoint, seed_sequence
-from dbrm.chains.task import chain_class
+from dbrm.chains.work_unit import chain_class
 from dbrm.evolution import ALGORITHMS, proceed
 
 N_ROWS = 70

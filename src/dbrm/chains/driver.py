@@ -1,8 +1,8 @@
-"""Many chains: slices of them run wherever there is room, and what they find is handed on.
+"""The driver of a run: cuts chains into work units, sends them to workers, collects results.
 
-Randomness is an argument: one seed sequence is spawned into one child per chain, so the
-same ``random_state`` gives the same chains however many workers run them, in whatever order
-and in how many slices, with or without interruptions.
+One seed sequence is spawned into one child per chain. The same ``random_state`` therefore gives
+the same chains for any number of workers, any order and length of work units, with or without
+interruptions.
 """
 
 import logging
@@ -19,41 +19,41 @@ from typing import Any, final
 import numpy as np
 
 from dbrm.chains.checkpoint import Checkpoint
-from dbrm.chains.interrupts import StopSign, catch_interrupts
+from dbrm.chains.executors import AbstractExecutor, InProcess, choose_executor
+from dbrm.chains.interrupts import StopEvent, catch_interrupts
 from dbrm.chains.log import log_event
-from dbrm.chains.task import ChainTask, Outcome, Slice, begin, chain_class, run_slice
-from dbrm.chains.workers import AbstractWorkers, Here, choose_workers
+from dbrm.chains.work_unit import ChainTask, Outcome, WorkUnit, begin, chain_class, run_unit
 from dbrm.errors import ChainError, InvalidSettingError
 from dbrm.evolution import ChainProgress, ChainResult, Problem, Snapshot
 
 __all__ = ["Progress", "RunReport", "run_chains", "seed_sequence"]
 
-# Told how far a chain is, and, with nothing, that it has ended.
+# Called with a chain's number and its progress; with None when it has ended.
 Progress = Callable[[int, ChainProgress | None], None]
-# Whether the chains agree, from what they have found so far.
+# Whether the chains agree, given their results so far.
 Agree = Callable[[list[ChainResult]], bool]
 
-# Seconds of a round of slices: by default, and where someone watches.
+# Seconds of a round of work units: by default, and with a progress bar.
 _ROUND, _WATCHED_ROUND = 5.0, 1.0
-# With checkpoints a round takes so many times what writing them takes, within these limits.
+# With checkpoints a round takes this many times as long as writing them, within these limits.
 _WRITING_SHARE, _SHORTEST, _LONGEST = 20.0, 0.2, 10.0
-# How often a chain that fails, or whose worker dies, is tried again.
+# Retries of a chain that fails or whose worker dies.
 _RETRIES = 2
-# How often chains are asked whether they agree.
-_LOOKS = 8
+# Chains are compared after each of this many equal parts.
+_PARTS = 8
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How the chains of a run came out.
+    """How the chains of a run ended.
 
     Parameters
     ----------
     n_begun, n_finished
         Chains that took any step, and those that took all of them.
     failures
-        For every chain that failed for good, how.
+        Traceback of every chain that failed after all retries.
     ended
         Why the run ended before its time: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or
         empty.
@@ -67,7 +67,7 @@ class RunReport:
 
 @dataclass(slots=True)
 class _Chain:
-    """What the driver knows of one chain."""
+    """State of one chain, as the driver sees it."""
 
     task: ChainTask
     snapshot: Snapshot | None = None
@@ -77,7 +77,7 @@ class _Chain:
     attempts: int = 0
     failure: str = ""
     alone: bool = False
-    handed_on: bool = False
+    flushed: bool = False
 
     def open(self, until: int) -> bool:
         return not (self.finished or self.failure) and self.n_done < until
@@ -86,12 +86,12 @@ class _Chain:
 @final
 @dataclass(slots=True)
 class _Driver:
-    """Cuts slices, takes in what comes of them, and keeps it safe."""
+    """Sends work units to the executor and collects their outcomes."""
 
     problem: Problem
-    workers: AbstractWorkers
+    executor: AbstractExecutor
     chains: list[_Chain]
-    sign: StopSign
+    stop: StopEvent
     take: Callable[[ChainResult], None]
     progress: Progress | None
     checkpoint: Checkpoint | None
@@ -101,18 +101,18 @@ class _Driver:
     n_ended: int = sys.maxsize
 
     def drive(self) -> str:
-        """Run all chains; returns why it ended early, or nothing."""
+        """Run all chains; returns why the run ended early, or an empty string."""
         self._resume()
-        for until in self._looks():
-            while not self.sign.given:
+        for until in self._milestones():
+            while not self.stop.is_set:
                 chains = [chain for chain in self.chains if chain.open(until)]
                 if not chains:
                     break
                 self._round(chains, until)
-            if self.sign.given:
-                if self.sign.reason == "SIGINT":
+            if self.stop.is_set:
+                if self.stop.reason == "SIGINT":
                     self._begin_one()
-                return str(self.sign.reason)
+                return str(self.stop.reason)
             if self.agree is not None and until < sys.maxsize:
                 results = [chain.result for chain in self.chains if chain.result is not None]
                 if len(results) > 1 and self.agree(results):
@@ -121,17 +121,17 @@ class _Driver:
                     return "agreement"
         return ""
 
-    def _looks(self) -> list[int]:
-        """How far chains go before they are compared; the last time to their end."""
+    def _milestones(self) -> list[int]:
+        """Populations at which chains are compared; last, their end."""
         if self.agree is None:
             return [sys.maxsize]
         algorithm = chain_class(self.chains[0].task.algorithm)
         total = algorithm.total(self.problem.budget)
-        looks = {math.ceil(total * k / _LOOKS) for k in range(1, _LOOKS)}
-        return [*sorted(looks - {total}), sys.maxsize]
+        milestones = {math.ceil(total * k / _PARTS) for k in range(1, _PARTS)}
+        return [*sorted(milestones - {total}), sys.maxsize]
 
     def _resume(self) -> None:
-        """Take up the chains where the checkpoint has them."""
+        """Restore the chains that are in the checkpoint."""
         if self.checkpoint is None:
             return
         for chain in self.chains:
@@ -149,22 +149,22 @@ class _Driver:
                 chain.result = run.result()
             if run.finished:
                 chain.finished, chain.snapshot = True, None
-                self._tell(chain, None)
-        self._hand_on()
+                self._notify(chain, None)
+        self._flush_results()
 
     def _round(self, chains: list[_Chain], until: int) -> None:
-        """Run slices of some chains, those under way first."""
+        """Run one work unit of each of some chains, chains that have begun first."""
         seconds = self._seconds()
-        slices = [
-            Slice(
+        units = [
+            WorkUnit(
                 task=chain.task,
                 snapshot=chain.snapshot,
                 deadline=time.time() + seconds,
                 seconds=seconds,
                 until=until,
-                patient=place < self.workers.count,
+                patient=place < self.executor.count,
                 keep=self.checkpoint is not None or self.agree is not None,
-                folder=self.sign.folder,
+                folder=self.stop.folder,
                 run=self.run,
                 driver=os.getpid(),
             )
@@ -172,24 +172,24 @@ class _Driver:
         ]
         self.written, self.n_ended = 0.0, 0
         lost = []
-        for outcome in self.workers.run(slices):
+        for outcome in self.executor.run(units):
             chain = self.chains[outcome.index]
             if outcome.status == "lost":
                 lost.append((chain, outcome.failure))
             else:
                 chain.alone = False
-                self._absorb(chain, outcome)
-            # Not to be held while the next one is made.
+                self._update(chain, outcome)
+            # Free its memory before the next outcome arrives.
             del outcome
-        self._look_after(lost)
+        self._handle_lost_workers(lost)
 
     def _begin_one(self) -> None:
-        """If no chain has begun, let one see the covariates once, and what is in the pool."""
+        """If no chain has begun, run one on the covariates and the pool, to have a result."""
         if any(chain.n_done for chain in self.chains):
             return
         chain = self.chains[0]
         for _ in range(2 if self.problem.pool else 1):
-            piece = Slice(
+            unit = WorkUnit(
                 task=chain.task,
                 snapshot=chain.snapshot,
                 deadline=0.0,
@@ -198,24 +198,24 @@ class _Driver:
                 keep=self.checkpoint is not None,
                 driver=os.getpid(),
             )
-            self._absorb(chain, run_slice(piece, self.problem))
+            self._update(chain, run_unit(unit, self.problem))
 
     def _choose(self, chains: list[_Chain]) -> list[_Chain]:
         for chain in chains:
             if chain.alone:
                 return [chain]
         ordered = sorted(chains, key=lambda chain: (chain.n_done == 0, chain.task.index))
-        return ordered[: 2 * (self.workers.count + self.n_ended)]
+        return ordered[: 2 * (self.executor.count + self.n_ended)]
 
     def _seconds(self) -> float:
         if self.checkpoint is not None:
             return min(max(_WRITING_SHARE * self.written, _SHORTEST), _LONGEST)
-        if isinstance(self.workers, Here):
+        if isinstance(self.executor, InProcess):
             return math.inf
         return _ROUND if self.progress is None else _WATCHED_ROUND
 
-    def _absorb(self, chain: _Chain, outcome: Outcome) -> None:
-        """Take in what came of a slice."""
+    def _update(self, chain: _Chain, outcome: Outcome) -> None:
+        """Update a chain from the outcome of its work unit."""
         index = chain.task.index
         if outcome.status == "untouched":
             return
@@ -236,16 +236,16 @@ class _Driver:
             self.n_ended += 1
             fields = {"chain": index, "evaluated": outcome.chain_progress.n_evaluated}
             log_event(logging.INFO, "finished", f"Chain {index} has finished", **fields)
-        self._tell(chain, None if chain.finished else outcome.chain_progress)
-        self._hand_on()
+        self._notify(chain, None if chain.finished else outcome.chain_progress)
+        self._flush_results()
 
-    def _tell(self, chain: _Chain, chain_progress: ChainProgress | None) -> None:
+    def _notify(self, chain: _Chain, chain_progress: ChainProgress | None) -> None:
         if self.progress is not None:
             self.progress(chain.task.index, chain_progress)
 
-    def _look_after(self, lost: list[tuple[_Chain, str]]) -> None:
-        """Find out which chains their worker died of, if more than one may be to blame."""
-        begun = self.sign.left_behind()
+    def _handle_lost_workers(self, lost: list[tuple[_Chain, str]]) -> None:
+        """Find the chain that killed its worker; if several may have, run each alone next."""
+        begun = self.stop.unfinished_chains()
         suspects = [pair for pair in lost if pair[0].task.index in begun] or lost
         if len(suspects) == 1:
             self._count_failure(*suspects[0])
@@ -253,7 +253,7 @@ class _Driver:
             chain.alone = True
         failed = [chain.failure for chain in self.chains if chain.failure]
         if failed and not any(chain.n_done for chain in self.chains):
-            # Workers that never did anything, such as those that lack a module, never will.
+            # No worker ever finished anything, for example for lack of a module: give up.
             for chain in self.chains:
                 chain.failure = chain.failure or failed[0]
 
@@ -267,26 +267,26 @@ class _Driver:
         reason = failure.strip().splitlines()[-1]
         log_event(level, event, f"Chain {index}: {reason}", chain=index, attempt=chain.attempts)
 
-    def _hand_on(self) -> None:
-        """Hand results on in the order of the chains, as soon as that is possible."""
+    def _flush_results(self) -> None:
+        """Pass results on in the order of the chains, as soon as possible."""
         if self.agree is not None:
             return
         for chain in self.chains:
             if not (chain.finished or chain.failure):
                 return
-            self._hand_on_one(chain)
+            self._flush_one(chain)
 
     def close(self) -> None:
-        """Hand on what is left: chains that ended out of order, and those cut short."""
+        """Pass on what is left: chains that ended out of order or were cut short."""
         for chain in self.chains:
             if chain.result is None and chain.snapshot is not None and not chain.failure:
                 chain.result = begin(chain.task, self.problem, chain.snapshot).result()
-            self._hand_on_one(chain)
+            self._flush_one(chain)
 
-    def _hand_on_one(self, chain: _Chain) -> None:
-        if chain.result is not None and not chain.handed_on:
+    def _flush_one(self, chain: _Chain) -> None:
+        if chain.result is not None and not chain.flushed:
             self.take(chain.result)
-            chain.result, chain.handed_on = None, True
+            chain.result, chain.flushed = None, True
 
 
 def run_chains(
@@ -301,31 +301,30 @@ def run_chains(
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     agree: Agree | None = None,
-    sign: StopSign | None = None,
+    stop: StopEvent | None = None,
 ) -> RunReport:
-    """Run all chains and hand their results to `take`, in the order of their numbers.
+    """Run all chains and pass their results to `take`, in the order of their numbers.
 
     Parameters
     ----------
     n_jobs, executor
         Where to run: joblib's workers, or a Dask client, Ray, any executor.
     checkpoint
-        An open folder. Chains that are in it go on from there.
+        An open folder. Chains that are in it are continued.
     agree
-        Asked seven times on the way, at even distances, whether the chains agree.
-    sign
-        Ends the run at the next population, once it is given; by Ctrl-C and SIGTERM, if there
-        is none.
+        Called seven times during the run, at even distances: do the chains agree?
+    stop
+        Ends the run at the next population once it is set. By default Ctrl-C and SIGTERM set it.
 
     Raises
     ------
     KeyboardInterrupt
-        If the sign was given before anything was found.
+        If the stop was requested before there is any result.
     """
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
         raise InvalidSettingError(msg)
-    workers = choose_workers(
+    workers = choose_executor(
         n_jobs, executor, n_chains, progress, threads=problem.out_of_core is not None
     )
     problem = _share_time(problem, workers.count / n_chains)
@@ -334,8 +333,8 @@ def run_chains(
         _Chain(ChainTask(index, algorithm, child))
         for index, child in enumerate(seed.spawn(n_chains))
     ]
-    with catch_interrupts() if sign is None else nullcontext(sign) as sign:
-        driver = _Driver(problem, workers, chains, sign, take, progress, checkpoint, agree)
+    with catch_interrupts() if stop is None else nullcontext(stop) as stop:
+        driver = _Driver(problem, workers, chains, stop, take, progress, checkpoint, agree)
         message = f"{n_chains} chains of {algorithm} on {workers.count} workers"
         log_event(logging.INFO, "started", message, chains=n_chains, workers=workers.count)
         try:
@@ -347,14 +346,14 @@ def run_chains(
 
 
 def _share_time(problem: Problem, share: float) -> Problem:
-    """Give every chain its part of the time budget."""
+    """Divide the time budget among the chains."""
     stop = replace(problem.budget.stop, seconds=problem.budget.stop.seconds * min(share, 1.0))
     return replace(problem, budget=replace(problem.budget, stop=stop))
 
 
 def _report(chains: list[_Chain], ended: str) -> RunReport:
     failures = {chain.task.index: chain.failure for chain in chains if chain.failure}
-    if not any(chain.handed_on for chain in chains):
+    if not any(chain.flushed for chain in chains):
         if not failures:
             raise KeyboardInterrupt
         first = failures[min(failures)]
@@ -371,7 +370,7 @@ def _report(chains: list[_Chain], ended: str) -> RunReport:
 def seed_sequence(
     random_state: int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None,
 ) -> np.random.SeedSequence:
-    """Turn whatever users call a random state into one seed sequence."""
+    """Turn any kind of `random_state` into a seed sequence."""
     if isinstance(random_state, np.random.SeedSequence):
         return random_state
     if isinstance(random_state, np.random.Generator):

@@ -30,7 +30,7 @@ def test_threads_give_the_same(data, settings, whole, same):
 
 def test_progress_comes_from_workers_too(whole, monkeypatch):
     """After every slice, and at the end of every chain."""
-    monkeypatch.setattr("dbrm.chains.run._WATCHED_ROUND", 0.05)
+    monkeypatch.setattr("dbrm.chains.driver._WATCHED_ROUND", 0.05)
     told, results = [], []
 
     def progress(chain, chain_progress):
@@ -50,13 +50,13 @@ def test_results_come_in_the_order_of_the_chains(whole, monkeypatch):
     """Whatever the order in which they end: here the last one ends first."""
     from dbrm.chains import workers
 
-    monkeypatch.setattr("dbrm.chains.run.choose_workers", lambda *_, **__: Backwards())
+    monkeypatch.setattr("dbrm.chains.driver.choose_executor", lambda *_, **__: Backwards())
 
-    class Backwards(workers.AbstractWorkers):
+    class Backwards(workers.AbstractExecutor):
         count = 3
 
         def share(self, problem):
-            self._here = workers.Here(None)
+            self._here = workers.InProcess(None)
             self._here.share(problem)
 
         def run(self, slices):

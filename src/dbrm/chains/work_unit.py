@@ -1,7 +1,7 @@
-"""One slice of one chain: a pure function of its task, run wherever there is room.
+"""A work unit: some steps of one chain, a pure function of its task, run on any worker.
 
-A slice takes a chain from where it was frozen, or from its seed, and lets it go on until it
-is finished or the slice is over. When it is over has no influence on the chain's steps.
+A unit starts a chain from its seed, or restores it from a snapshot, and continues it until the
+chain is finished or the unit ends. When a unit ends does not change the chain's steps.
 """
 
 import multiprocessing
@@ -33,13 +33,13 @@ from dbrm.evolution import (
     proceed,
 )
 
-__all__ = ["ChainTask", "Outcome", "Slice", "begin", "chain_class", "run_slice"]
+__all__ = ["ChainTask", "Outcome", "WorkUnit", "begin", "chain_class", "run_unit"]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainTask:
-    """All that a chain depends on besides the problem."""
+    """Everything that a chain depends on besides the problem."""
 
     index: int
     algorithm: str
@@ -48,28 +48,27 @@ class ChainTask:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Slice:
-    """How far to go this time, and what to bring back.
+class WorkUnit:
+    """How far to continue a chain, and what to return.
 
     Parameters
     ----------
     snapshot
-        Where the chain was left; none if it has not begun.
+        State of the chain; ``None`` if it has not begun.
     seconds, deadline
-        The slice is over after so many seconds, or at this time of the clock.
+        The unit ends after this many seconds, or at this time of the clock.
     until
-        Populations (and steps) at which it is over.
+        Populations (and steps) at which it ends.
     patient
-        A slice that begins after the deadline leaves the chain alone. A patient one pays no heed
-        to the deadline, as workers may take long to come up and clocks differ, and does one
-        population at least.
+        Whether to ignore the deadline and do at least one population: workers may take long to
+        start, and clocks differ. Other units that start after the deadline do nothing.
     keep
-        Bring the snapshot of a finished chain too, and the result of an unfinished one.
+        Return the snapshot of a finished chain too, and the result of an unfinished one.
     folder
-        A folder that processes of one machine share: the slice is over when a file ``stop``
-        is in it. A file tells that the slice is under way.
+        A folder that the processes of one machine share: the unit ends when a file ``stop``
+        is in it, and marks itself as running by a file.
     run, driver
-        Names the run, and the process that asked for it.
+        Name of the run, and number of the process that drives it.
     """
 
     task: ChainTask
@@ -87,7 +86,7 @@ class Slice:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What came of a slice."""
+    """Outcome of a work unit."""
 
     index: int
     status: Literal["finished", "paused", "untouched", "failed", "lost"]
@@ -107,7 +106,7 @@ def chain_class(algorithm: str) -> type[AbstractChain]:
 
 
 def begin(task: ChainTask, problem: Problem, snapshot: Snapshot | None) -> AbstractChain:
-    """A chain at its beginning, or where it was frozen."""
+    """A chain at its start, or restored from a snapshot."""
     rng = np.random.Generator(np.random.PCG64(task.seed))
     run = chain_class(task.algorithm)(rng, problem)
     if snapshot is not None:
@@ -115,51 +114,51 @@ def begin(task: ChainTask, problem: Problem, snapshot: Snapshot | None) -> Abstr
     return run
 
 
-def run_slice(piece: Slice, problem: Problem, report: ProgressCallback | None = None) -> Outcome:
-    """Run one slice of one chain.
+def run_unit(unit: WorkUnit, problem: Problem, report: ProgressCallback | None = None) -> Outcome:
+    """Run one work unit.
 
     Linear algebra runs in one thread: how many there are changes the order of
     summation, and joblib gives its workers fewer than the main process has. An error in the
     chain is part of the outcome; errors about data and settings are raised.
     """
-    index = piece.task.index
-    stop = Path(piece.folder) / "stop"
-    ends = time.time() + piece.seconds
-    if not piece.patient:
-        ends = min(ends, piece.deadline)
+    index = unit.task.index
+    stop = Path(unit.folder) / "stop"
+    ends = time.time() + unit.seconds
+    if not unit.patient:
+        ends = min(ends, unit.deadline)
 
     def stopped() -> bool:
-        return bool(piece.folder) and stop.exists()
+        return bool(unit.folder) and stop.exists()
 
     def over() -> bool:
         return time.time() >= ends or stopped()
 
-    if stopped() or (time.time() >= ends and not piece.patient):
-        return Outcome(index, "untouched", piece.snapshot)
-    elsewhere = os.getpid() != piece.driver
+    if stopped() or (time.time() >= ends and not unit.patient):
+        return Outcome(index, "untouched", unit.snapshot)
+    elsewhere = os.getpid() != unit.driver
     if elsewhere:
-        _end_with_driver(os.getpid(), piece.driver)
-    problem = _own(problem, piece.run) if elsewhere or _in_a_thread() else problem
-    with threadpool_limits(limits=1), _deaf_to_interrupts(elsewhere), _mark(piece):
+        _end_with_driver(os.getpid(), unit.driver)
+    problem = _own(problem, unit.run) if elsewhere or _in_a_thread() else problem
+    with threadpool_limits(limits=1), _deaf_to_interrupts(elsewhere), _mark(unit):
         try:
-            run = begin(piece.task, problem, piece.snapshot)
-            proceed(run, over, report, until=piece.until)
-            wanted = run.finished or piece.keep
+            run = begin(unit.task, problem, unit.snapshot)
+            proceed(run, over, report, until=unit.until)
+            wanted = run.finished or unit.keep
             return Outcome(
                 index,
                 "finished" if run.finished else "paused",
-                run.get_state() if piece.keep or not run.finished else None,
+                run.get_state() if unit.keep or not run.finished else None,
                 run.result() if wanted else None,
                 run.progress(),
             )
         except DBRMError:
             raise
         except Exception:
-            return Outcome(index, "failed", piece.snapshot, failure=traceback.format_exc())
+            return Outcome(index, "failed", unit.snapshot, failure=traceback.format_exc())
 
 
 # The problem this thread works on: what it has learned, such as the weights of projections,
-# serves the next slice too. One at a time, and never shared between threads.
+# serves the next unit too. One at a time, and never shared between threads.
 _LOCAL = threading.local()
 
 
@@ -211,7 +210,7 @@ def _in_a_thread() -> bool:
 
 @contextmanager
 def _deaf_to_interrupts(elsewhere: bool) -> Iterator[None]:
-    """Leave Ctrl-C, which a terminal sends to every process, to the one that asked."""
+    """Ignore Ctrl-C, which a terminal sends to every process; the driver handles it."""
     if not elsewhere or _in_a_thread():
         yield
         return
@@ -223,13 +222,13 @@ def _deaf_to_interrupts(elsewhere: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _mark(piece: Slice) -> Iterator[None]:
-    """Tell that this slice is under way: if its process dies, the mark stays behind."""
-    folder = Path(piece.folder)
-    if not piece.folder or not folder.is_dir():
+def _mark(unit: WorkUnit) -> Iterator[None]:
+    """Mark this unit as running; if its process dies, the mark remains."""
+    folder = Path(unit.folder)
+    if not unit.folder or not folder.is_dir():
         yield
         return
-    mark = folder / f"running-{piece.task.index}"
+    mark = folder / f"running-{unit.task.index}"
     mark.touch()
     yield
     mark.unlink(missing_ok=True)
