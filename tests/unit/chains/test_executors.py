@@ -52,11 +52,11 @@ def test_results_come_in_the_order_of_the_chains(whole, monkeypatch):
 
     monkeypatch.setattr("dbrm.chains.driver.choose_executor", lambda *_, **__: Backwards())
 
-    class Backwards(workers.AbstractExecutor):
+    class Backwards(executors.AbstractExecutor):
         count = 3
 
         def share(self, problem):
-            self._here = workers.InProcess(None)
+            self._here = executors.InProcess(None)
             self._here.share(problem)
 
         def run(self, slices):
