@@ -27,8 +27,8 @@ from dbrm.evolution import (
 from dbrm.evolution.algorithms import pool_gibbs
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import _FeatureSpace
+from dbrm.evolution.algorithms.sampling import fill_reservoir
 from dbrm.evolution.chain import ChainRecord
-from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import resolve_transforms
 from dbrm.priors import Complexity
 from dbrm.search import Mjmcmc, OptimiserMix

@@ -24,7 +24,8 @@ from dbrm.data.archive import Arrays, is_leftover, read_archive, write_archive
 from dbrm.data.schema import Record, Schema, Text, Whole
 from dbrm.errors import CheckpointError, DBRMError, DBRMWarning, InvalidFileError
 from dbrm.evolution import Problem, Snapshot
-from dbrm.evolution.layout import Layout, LayoutOf
+from dbrm.evolution.algorithms.base import LayoutOf
+from dbrm.evolution.snapshot import Layout
 from dbrm.features import Feature, parse_feature, write_features
 
 __all__ = ["Checkpoint"]

@@ -16,10 +16,10 @@ from dbrm.evolution.chain import ChainProgress, ChainResult, Draws
 from dbrm.evolution.latent import LatentTerms
 from dbrm.evolution.problem import Filtration, Grammar, Operators, Problem, SearchBudget, Stop
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
-from dbrm.evolution.projection_sweep import sweep_projections
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
-from dbrm.evolution.sweep import simple_features, sweep_features
+from dbrm.evolution.sweep.projections import sweep_projections
+from dbrm.evolution.sweep.simple import simple_features, sweep_features
 
 __all__ = [
     "ALGORITHMS",

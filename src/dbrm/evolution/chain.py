@@ -8,15 +8,15 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask
-from dbrm.data.schema import refuse_unless
+from dbrm.data.schema import ArrayOf, ListOf, MappingOf, Real, Text, Whole, refuse_unless
 from dbrm.evolution.population import Population, Rejections
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.snapshot import Layout, Snapshot
 from dbrm.features import Feature
 from dbrm.search import Exploration, Ledger, Mjmcmc, ModelTable, enumerate_population
 
-__all__ = ["ChainProgress", "ChainRecord", "ChainResult", "Draws"]
+__all__ = ["CHAIN_LAYOUT", "ChainProgress", "ChainRecord", "ChainResult", "Draws"]
 
 
 @final
@@ -241,3 +241,40 @@ class ChainRecord:
             draws=draws,
             weight_draws=self.registry.weight_draws.counts,
         )
+
+
+# The names are those of `ChainRecord.get_state`.
+_COUNTS = MappingOf(Whole())
+CHAIN_LAYOUT = Layout(
+    {
+        "chain.own.n_evaluated": Whole(),
+        "chain.own.n_settled": Whole(),
+        "chain.own.n_dropped": Whole(),
+        "chain.own.status_counts": MappingOf(Whole(), keys=Whole(high=255)),
+        "chain.own.rejections": _COUNTS,
+        "chain.own.proposed": _COUNTS,
+        "chain.own.accepted": _COUNTS,
+        "chain.own.best": Text(),
+        "chain.own.seconds": Real(low=0.0),
+    },
+    {
+        "chain.own.numbers": ArrayOf("<f8", (2,), nan=True),
+        "chain.own.trace": ArrayOf("<f8", (None,), nan=True),
+        "chain.models.keys": ArrayOf("<u8", ("models", 2)),
+        "chain.models.starts": ArrayOf("<i8", ("models+1",), low=0),
+        "chain.models.members": ArrayOf("<i4", (None,), low=0, below="registered"),
+        "chain.models.log_evidence": ArrayOf("<f8", ("models",), high=1e300),
+        "chain.models.log_prior": ArrayOf("<f8", ("models",), high=1e300),
+        "chain.models.statuses": ArrayOf("|u1", ("models",)),
+        "chain.models.latent": ArrayOf("<u8", ("models",)),
+        "chain.registry.keys": ArrayOf("<u8", ("registered", 2)),
+        "chain.registry.marks": ArrayOf("|u1", ("registered", 16)),
+        "chain.registry.owners": ArrayOf("<i8", ("aliases",), low=0, below="registered"),
+        "chain.registry.drawn": ArrayOf("<u8", ("drawn", 2)),
+        "chain.registry.draw_counts": ArrayOf("<i8", ("drawn",), low=1),
+    },
+    {
+        "chain.registry.names": ListOf(Text(), "registered"),
+        "chain.registry.aliases": ListOf(Text(), "aliases"),
+    },
+)

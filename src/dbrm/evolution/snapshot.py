@@ -1,18 +1,22 @@
 """A chain as plain data, to be sent to another process or written to a file.
 
-A snapshot holds numbers and text, arrays, and features; no data set, no code. Whoever has
-the same problem can go on from it, and takes the same steps as if nothing had happened.
+A snapshot holds numbers and text, arrays, and features; no data set, no code. A chain that is
+restored from it, with the same problem, takes the same steps as one that was never interrupted.
+Each part of a chain has a `Layout` beside its `get_state`: types, ranges and lengths, which are
+checked when a snapshot comes from a file. What parts mean together is checked by `set_state`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dbrm.data.schema import AbstractField, ArrayOf, Record, Text, Whole
 from dbrm.features import Feature
 
-__all__ = ["Snapshot", "get_generator_state", "set_generator_state"]
+__all__ = ["GENERATOR_LAYOUT", "Layout", "Snapshot", "get_generator_state", "set_generator_state"]
 
 
 @final
@@ -71,3 +75,37 @@ def get_generator_state(rng: np.random.Generator) -> Snapshot:
 def set_generator_state(rng: np.random.Generator, snapshot: Snapshot) -> None:
     """Put a generator into the state of a snapshot."""
     rng.bit_generator.state = snapshot.content["state"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Fields of a snapshot, by name."""
+
+    content: Mapping[str, AbstractField]
+    arrays: Mapping[str, ArrayOf]
+    features: Mapping[str, AbstractField] = field(default_factory=dict)
+
+    def with_parts(self, other: "Layout") -> "Layout":
+        """The fields of both layouts."""
+        return Layout(
+            {**self.content, **other.content},
+            {**self.arrays, **other.arrays},
+            {**self.features, **other.features},
+        )
+
+
+_128_BITS = Whole(high=2**128 - 1)
+GENERATOR_LAYOUT = Layout(
+    {
+        "generator.state": Record(
+            {
+                "bit_generator": Text(("PCG64",)),
+                "state": Record({"state": _128_BITS, "inc": _128_BITS}),
+                "has_uint32": Whole(high=1),
+                "uinteger": Whole(high=2**32 - 1),
+            }
+        )
+    },
+    {},
+)

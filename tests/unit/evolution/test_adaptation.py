@@ -1,4 +1,4 @@
-"""Tests of `dbrm.evolution.adaptation`."""
+"""Tests of `dbrm.evolution.operators`."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dbrm.evolution import Operators, proceed
-from dbrm.evolution.adaptation import OperatorMemory
 from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
+from dbrm.evolution.operators import OperatorMemory
 
 
 def teach(memory, kind, useful, made):

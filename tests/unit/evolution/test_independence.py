@@ -1,9 +1,9 @@
-"""Tests of `dbrm.evolution.independence`: no column that says nothing new."""
+"""Tests of `dbrm.evolution.population`: no column that says nothing new."""
 
 import numpy as np
 import pytest
 
-from dbrm.evolution.independence import Basis
+from dbrm.evolution.population import Basis
 
 
 def test_independent_columns_are_admitted_up_to_the_capacity(rng):

@@ -1,8 +1,8 @@
-"""Tests of `dbrm.evolution.pair_products`."""
+"""Tests of `dbrm.evolution.sweep.scores`."""
 
 import numpy as np
 
-from dbrm.evolution.pair_products import PairProducts
+from dbrm.evolution.sweep.scores import PairProducts
 
 
 def brute_force(left, right, residual):

@@ -10,9 +10,9 @@ import pytest
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.pool_gibbs import PoolGibbs, _Sampler, draw_window, log_window_count
+from dbrm.evolution.algorithms.sampling import Reservoir, fill_reservoir
 from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.problem import Stop
-from dbrm.evolution.reservoir import Reservoir, fill_reservoir
 from dbrm.features import covariate, multiply
 from dbrm.search import Mjmcmc
 

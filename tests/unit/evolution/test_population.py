@@ -13,8 +13,13 @@ from dbrm.evolution import (
     run_enumeration,
 )
 from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
-from dbrm.evolution.independence import Basis
-from dbrm.evolution.population import Rejections, all_covariates, first_population, next_population
+from dbrm.evolution.population import (
+    Basis,
+    Rejections,
+    all_covariates,
+    first_population,
+    next_population,
+)
 from dbrm.evolution.registry import same_up_to_affine
 
 

@@ -1,11 +1,11 @@
-"""Tests of `dbrm.evolution.projection_sweep` and of the functions it undoes."""
+"""Tests of `dbrm.evolution.sweep.projections` and of the functions it undoes."""
 
 import numpy as np
 import pytest
 
 import dbrm
 from dbrm.evolution import sweep_features, sweep_projections
-from dbrm.evolution.inverses import exponent_of, invertible_functions
+from dbrm.evolution.sweep.inverses import exponent_of, invertible_functions
 from dbrm.features import resolve_transforms
 
 TRANSFORMS = ["sin", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"]

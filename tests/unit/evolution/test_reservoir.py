@@ -1,12 +1,12 @@
-"""Tests of `dbrm.evolution.reservoir`."""
+"""Tests of `dbrm.evolution.algorithms.sampling`."""
 
 import numpy as np
 import pytest
 
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
+from dbrm.evolution.algorithms.sampling import fill_reservoir
 from dbrm.evolution.chain import ChainRecord
-from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import covariate, evaluate, multiply
 
 

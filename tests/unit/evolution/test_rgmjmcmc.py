@@ -8,9 +8,9 @@ import pytest
 from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import Rgmjmcmc, _draw_start, _FeatureSpace
+from dbrm.evolution.algorithms.sampling import fill_reservoir
 from dbrm.evolution.chain import ChainRecord
 from dbrm.evolution.problem import Stop
-from dbrm.evolution.reservoir import fill_reservoir
 from dbrm.features import parse_feature
 
 

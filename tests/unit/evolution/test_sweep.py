@@ -1,12 +1,12 @@
-"""Tests of `dbrm.evolution.sweep`: every simple feature, once."""
+"""Tests of `dbrm.evolution.sweep.simple`: every simple feature, once."""
 
 import numpy as np
 import pytest
 
 import dbrm
 from dbrm.evolution import simple_features, sweep, sweep_features
-from dbrm.evolution.levels import level_sizes
 from dbrm.evolution.registry import same_up_to_affine
+from dbrm.evolution.sweep.levels import level_sizes
 from dbrm.features import covariate, modify, multiply, resolve_transforms
 
 

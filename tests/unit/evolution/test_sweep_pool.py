@@ -1,8 +1,8 @@
-"""Tests of `dbrm.evolution.sweep_pool`: each column once, and the best model of them."""
+"""Tests of `dbrm.evolution.sweep.pool`: each column once, and the best model of them."""
 
 import numpy as np
 
-from dbrm.evolution.sweep_pool import SweepPool
+from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.features import covariate, multiply
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from dbrm._choices import Choices
 from dbrm.evolution.chain import ChainProgress, ChainResult
-from dbrm.evolution.layout import Layout
 from dbrm.evolution.problem import Problem, SearchBudget
-from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.snapshot import Layout, Snapshot
 
 __all__ = [
     "ALGORITHMS",
     "AbstractAlgorithm",
     "AbstractChain",
+    "LayoutOf",
     "Pause",
     "ProgressCallback",
     "find_algorithm",
@@ -26,6 +26,8 @@ __all__ = [
 
 ProgressCallback = Callable[[ChainProgress], None]
 Run = TypeVar("Run", bound="AbstractChain")
+# Describes a snapshot with this content.
+LayoutOf = Callable[[Problem, Mapping[str, Any]], Layout]
 # Asked between populations, and between parts of the sweep, whether to stop for now.
 Pause = Callable[[], bool]
 

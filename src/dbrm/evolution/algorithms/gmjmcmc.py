@@ -6,22 +6,28 @@ exact posterior mass (renormalised estimates, Sec. 3); the published implementat
 forgot those of earlier populations.
 """
 
-from dataclasses import replace
-from typing import final
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, final
 
 import numpy as np
 
 from dbrm._typing import FloatArray, Mask
-from dbrm.data.schema import refuse_unless
-from dbrm.evolution.adaptation import OperatorMemory
+from dbrm.data.schema import ArrayOf, Flag, Whole, refuse_unless
 from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractChain
-from dbrm.evolution.chain import ChainProgress, ChainRecord, ChainResult
-from dbrm.evolution.layout import evolution_layout
+from dbrm.evolution.chain import CHAIN_LAYOUT, ChainProgress, ChainRecord, ChainResult
+from dbrm.evolution.operators import OperatorMemory
 from dbrm.evolution.population import Population, first_population, next_population
-from dbrm.evolution.problem import Problem, SearchBudget
-from dbrm.evolution.snapshot import Snapshot, get_generator_state, set_generator_state
+from dbrm.evolution.problem import Operators, Problem, SearchBudget
+from dbrm.evolution.snapshot import (
+    GENERATOR_LAYOUT,
+    Layout,
+    Snapshot,
+    get_generator_state,
+    set_generator_state,
+)
 
-__all__ = ["Evolution", "Gmjmcmc"]
+__all__ = ["Evolution", "Gmjmcmc", "evolution_layout"]
 
 
 class Evolution:
@@ -120,6 +126,36 @@ class Evolution:
         refuse_unless(sound, "The population of a chain")
         if self._memory is not None:
             self._memory.set_state(snapshot.part("memory"))
+
+
+# The names are those of `Evolution.get_state`.
+# Sums of probabilities are one up to rounding.
+_OWN = Layout(
+    {
+        "evolution.own.n_done": Whole(),
+        "evolution.own.finished": Flag(),
+    },
+    {
+        "evolution.own.numbers": ArrayOf("<i4", ("population",), low=0, below="registered"),
+        "evolution.own.inclusion": ArrayOf("<f8", ("population",), low=0.0, high=1.0 + 1e-6),
+        "evolution.own.last": ArrayOf("|b1", (None,)),
+    },
+)
+_OPERATORS = len(fields(Operators))
+_MEMORY = Layout(
+    {},
+    {
+        "evolution.memory.made": ArrayOf("<f8", (_OPERATORS,), low=0.0, high=1e15),
+        "evolution.memory.useful": ArrayOf("<f8", (_OPERATORS,), low=0.0, high=1e15),
+        "evolution.memory.waiting": ArrayOf("<i8", (None, 2), low=0),
+    },
+)
+
+
+def evolution_layout(problem: Problem, content: Mapping[str, Any]) -> Layout:  # noqa: ARG001
+    """Layout of the state of a chain of populations."""
+    layout = GENERATOR_LAYOUT.with_parts(CHAIN_LAYOUT).with_parts(_OWN)
+    return layout.with_parts(_MEMORY) if problem.grammar.adaptive else layout
 
 
 @final

@@ -1,17 +1,24 @@
 """MJMCMC over the subsets of the given covariates (paper, Algorithm 1); no engineering."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
+from dbrm.data.schema import ArrayOf, Real
 from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractChain
 from dbrm.evolution.chain import ChainProgress, ChainRecord, ChainResult, Draws
-from dbrm.evolution.layout import walk_layout
 from dbrm.evolution.population import all_covariates
 from dbrm.evolution.problem import Problem, SearchBudget
-from dbrm.evolution.snapshot import Snapshot, get_generator_state, set_generator_state
+from dbrm.evolution.snapshot import (
+    GENERATOR_LAYOUT,
+    Layout,
+    Snapshot,
+    get_generator_state,
+    set_generator_state,
+)
 from dbrm.search import Walker
 
 __all__ = ["MjmcmcChain"]
@@ -19,6 +26,36 @@ __all__ = ["MjmcmcChain"]
 # The walk is made in pieces of about so many seconds, the first of so many steps.
 _PIECE_SECONDS = 0.1
 _FIRST_PIECE = 200
+
+
+def _layout(problem: Problem, content: Mapping[str, Any]) -> Layout:  # noqa: ARG001
+    """Layout of the state of one walk."""
+    return GENERATOR_LAYOUT.with_parts(
+        Layout(
+            {"walker.seconds": Real(low=0.0)},
+            {
+                "walker.store_words": ArrayOf("<u8", ("models", None)),
+                "walker.store_values": ArrayOf("<f8", ("models",), high=1e300),
+                "walker.store_priors": ArrayOf("<f8", ("models",), high=1e300),
+                "walker.store_statuses": ArrayOf("|u1", ("models",)),
+                "walker.store_counts": ArrayOf("<i8", (3,), low=0),
+                "walker.store_log_lost": ArrayOf("<f8", (1,), high=1e300),
+                "walker.position_mask": ArrayOf("|b1", ("population",)),
+                "walker.position_propensity": ArrayOf("<f8", ("population",), low=0.0, high=1.0),
+                "walker.position_seen": ArrayOf("<f8", ("population",), low=0.0, high=1e15),
+                "walker.position_value": ArrayOf("<f8", (1,), high=1e300),
+                "walker.position_entry": ArrayOf("<i8", (1,), low=-1, below="models"),
+                "walker.position_step": ArrayOf("<i8", (1,), low=0),
+                "walker.trace_log_posterior": ArrayOf("<f8", ("steps",), high=1e300),
+                "walker.trace_size": ArrayOf("<i4", ("steps",), low=0),
+                "walker.trace_kernel": ArrayOf("|i1", ("steps",), low=-1),
+                "walker.trace_accepted": ArrayOf("|b1", ("steps",)),
+                "walker.trace_visits": ArrayOf("<i8", ("models",), low=0),
+                "walker.trace_proposed_by": ArrayOf("<i8", ("kernels",), low=0),
+                "walker.trace_accepted_by": ArrayOf("<i8", ("kernels",), low=0),
+            },
+        )
+    )
 
 
 @final
@@ -31,7 +68,7 @@ class MjmcmcChain(AbstractChain):
 
     engineers = False
     unit = "steps"
-    layout = staticmethod(walk_layout)
+    layout = staticmethod(_layout)
 
     @staticmethod
     def total(budget: SearchBudget) -> int:

@@ -15,22 +15,27 @@ conditional inclusion probabilities are averaged over the steps, which has less
 variance than counting visits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import lgamma
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from dbrm._typing import FloatArray
+from dbrm.data.schema import ArrayOf, ListOf, Text, Whole
 from dbrm.evolution.algorithms.base import ALGORITHMS
-from dbrm.evolution.algorithms.sampling import AbstractSampling
+from dbrm.evolution.algorithms.sampling import (
+    AbstractSampling,
+    Reservoir,
+    fill_reservoir,
+    reservoir_layout,
+    sampling_layout,
+)
 from dbrm.evolution.chain import ChainRecord
-from dbrm.evolution.layout import pool_gibbs_layout
 from dbrm.evolution.population import Population
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.reservoir import Reservoir, fill_reservoir
-from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.snapshot import Layout, Snapshot
 from dbrm.features import Feature
 from dbrm.search import effects_of, enumerate_population
 
@@ -59,12 +64,23 @@ def log_window_count(n_pool: int, size: int) -> FloatArray:
     )
 
 
+def _layout(problem: Problem, content: Mapping[str, Any]) -> Layout:
+    """Layout of the state of a chain over a pool."""
+    sampler = Layout(
+        {"sampler.state.model": ListOf(Whole(low=-len(problem.latent), below="pool"))},
+        {"sampler.state.total": ArrayOf("<f8", ("pool",), low=0.0, high=1e15)},
+        {"sampler.pool.own.names": ListOf(Text(), "pool")},
+    )
+    pool = reservoir_layout("sampler.pool.pool", "pool")
+    return sampling_layout(problem, content, pool.with_parts(sampler))
+
+
 @final
 @ALGORITHMS.register("pool-gibbs")
 class PoolGibbs(AbstractSampling):
     """One chain: a GMJMCMC phase fills the pool, then models of it are drawn exactly."""
 
-    layout = staticmethod(pool_gibbs_layout)
+    layout = staticmethod(_layout)
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         super().__init__(rng, problem)

@@ -8,25 +8,28 @@ effects are in every population.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Any, final
 
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.data.schema import refuse_unless
+from dbrm.data.schema import ArrayOf, ListOf, Text, Whole, refuse_unless
 from dbrm.evidence import log_evidence_with
 from dbrm.evolution.algorithms.base import ALGORITHMS
-from dbrm.evolution.algorithms.sampling import AbstractSampling
+from dbrm.evolution.algorithms.reversible import Model, reversible_step
+from dbrm.evolution.algorithms.sampling import (
+    AbstractSampling,
+    Reservoir,
+    fill_reservoir,
+    reservoir_layout,
+    sampling_layout,
+)
 from dbrm.evolution.chain import ChainRecord
-from dbrm.evolution.independence import Basis
-from dbrm.evolution.layout import rgmjmcmc_layout
 from dbrm.evolution.operators import Parents, create
-from dbrm.evolution.population import Population
+from dbrm.evolution.population import Basis, Population
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.reservoir import Reservoir, fill_reservoir
-from dbrm.evolution.reversible import Model, reversible_step
-from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.snapshot import Layout, Snapshot
 from dbrm.features import Feature, Transform, evaluate
 from dbrm.search import PriorTerms, effects_of, log_sum_exp
 from dbrm.status import Status
@@ -38,12 +41,37 @@ _CREATED = 0.2
 _TRIES_PER_PLACE = 20
 
 
+def _layout(problem: Problem, content: Mapping[str, Any]) -> Layout:
+    """Layout of the state of a reversible chain."""
+    # Latent effects have the numbers -1, -2, ... among the features of a model.
+    space, first = "sampler.space", -len(problem.latent)
+    own = f"{space}.own"
+    sampler = Layout(
+        {"sampler.state.model": ListOf(Whole(low=first, below="registered"))},
+        {
+            "sampler.state.visits": ArrayOf("<i8", (None, 2), low=0),
+            f"{own}.spelled": ArrayOf("<i8", ("spelled",), low=0, below="registered"),
+            f"{own}.named": ArrayOf("<i8", ("named",), low=0, below="registered"),
+            f"{own}.log_priors": ArrayOf("<f8", ("named",), high=1e300),
+            f"{own}.known_sizes": ArrayOf("<i8", ("known",), low=0, high=2**20),
+            f"{own}.known_members": ArrayOf("<i8", (None,), low=first, below="registered"),
+            f"{own}.known_values": ArrayOf("<f8", ("known",), high=1e300),
+        },
+        {
+            f"{own}.spelled": ListOf(Text(), "spelled"),
+            f"{own}.named": ListOf(Text(), "named"),
+        },
+    )
+    reservoir = reservoir_layout(f"{space}.reservoir", "reservoir")
+    return sampling_layout(problem, content, reservoir.with_parts(sampler))
+
+
 @final
 @ALGORITHMS.register("rgmjmcmc")
 class Rgmjmcmc(AbstractSampling):
     """One reversible chain."""
 
-    layout = staticmethod(rgmjmcmc_layout)
+    layout = staticmethod(_layout)
 
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         super().__init__(rng, problem)
@@ -113,7 +141,7 @@ def _features_of(model: Model) -> list[int]:
 
 
 class _FeatureSpace:
-    """The feature space of one chain, frozen: `dbrm.evolution.reversible.ModelSpace`."""
+    """The feature space of one chain, frozen: `dbrm.evolution.algorithms.reversible.ModelSpace`."""
 
     def __init__(self, chain: ChainRecord, reservoir: Reservoir) -> None:
         self._chain = chain

@@ -25,9 +25,9 @@ from scipy.optimize import least_squares
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
-from dbrm.evolution.inverses import IDENTITY, Function, exponent_of, invertible_functions
-from dbrm.evolution.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.inverses import IDENTITY, Function, exponent_of, invertible_functions
+from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
 from dbrm.features import Feature, Transform, multiply
 from dbrm.status import Status
 

@@ -17,11 +17,10 @@ from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import to_unit_length
 from dbrm.evidence import ScoreTest
 from dbrm.evolution.algorithms.base import Pause, never
-from dbrm.evolution.levels import Index, Level, Maker, build_levels, level_sizes
-from dbrm.evolution.pair_products import PairProducts
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.reranking import rank_again
-from dbrm.evolution.sweep_pool import SweepPool
+from dbrm.evolution.sweep.levels import Index, Level, Maker, build_levels, level_sizes
+from dbrm.evolution.sweep.pool import SweepPool
+from dbrm.evolution.sweep.scores import PairProducts, rank_again
 from dbrm.features import Feature, covariate, fit_knots, multiply, shortened
 
 __all__ = ["simple_features", "sweep_features"]
