@@ -495,10 +495,10 @@ class Posterior(PredictionMethods):
         title
             The question that the page answers; made from the name of the response if omitted.
         """
-        from dbrm.report import write_page
+        from dbrm.report import write_report
 
         known = X is not None or self._source.training() is not None
-        write_page(self, path, self.rows(X, y, **extras) if known else None, title)
+        write_report(self, path, self.rows(X, y, **extras) if known else None, title)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write everything to one file of arrays and JSON with a checksum; no code, no pickle.

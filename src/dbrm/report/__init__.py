@@ -1,13 +1,14 @@
-"""Tables, plots and progress: everything a person looks at."""
+"""Tables, plots, reports and progress: everything a person looks at."""
 
-from dbrm.report.notebook import posterior_html
-from dbrm.report.page import write_page
+from dbrm.report.formats import FORMATS, write_report
+from dbrm.report.html import posterior_html
 from dbrm.report.plots import Plots
 from dbrm.report.progress import counting_bar, progress_bar
-from dbrm.report.tables import feature_table, model_table, summarise
+from dbrm.report.summary import feature_table, model_table, summarise
 from dbrm.report.wording import format_probability
 
 __all__ = [
+    "FORMATS",
     "Plots",
     "counting_bar",
     "feature_table",
@@ -16,5 +17,5 @@ __all__ = [
     "posterior_html",
     "progress_bar",
     "summarise",
-    "write_page",
+    "write_report",
 ]

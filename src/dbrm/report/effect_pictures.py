@@ -1,11 +1,11 @@
-"""Pictures of effects: partial dependence, coefficients, contributions to a prediction."""
+"""Plots of effects: partial dependence, coefficients, contributions, latent effects."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dbrm._typing import TableLike
-from dbrm.features import evaluate
+from dbrm.errors import InvalidSettingError
 from dbrm.report.style import (
     BLUE,
     GREY,
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 
     from dbrm.posterior import Posterior
 
-__all__ = ["draw_coefficients", "draw_contributions", "draw_dependence"]
+__all__ = ["draw_coefficients", "draw_contributions", "draw_dependence", "draw_latent"]
 
 # Ticks of the rug that shows where the training rows are.
 _RUG = 200
+# More groups of a latent effect than these are not named.
+_MOST_NAMES = 12
 
 
 def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: Any) -> "Axes":
-    """Mean response as one covariate varies, with the band of what is not known."""
+    """Mean response as one covariate varies, with its credible band."""
     axes: Axes = ax if ax is not None else new_axes(2.2)
     table = posterior.effects.partial_dependence(covariate, level=level)
     values, mean = table["value"].tolist(), table["mean"].to_numpy()
@@ -64,16 +66,11 @@ def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: An
 
 def draw_coefficients(posterior: "Posterior", top: int | None, level: float, ax: Any) -> "Axes":
     """Coefficients given inclusion, per standard deviation of the feature."""
-    averaged = posterior._averaged
-    terms = (*averaged.always, *averaged.features)
-    spread = evaluate(terms, posterior._source.table)[0].std(axis=0)
-    unit = {str(term): sd for term, sd in zip(terms, spread, strict=True)}
-    table = posterior.coefficients(level, conditional=True).iloc[1:]
+    table = posterior.coefficients(level, conditional=True, standardized=True).iloc[1:]
     table = table.head(count_shown(table["inclusion"], top))
     axes: Axes = ax if ax is not None else new_axes(0.6 + 0.33 * max(len(table), 1))
     places = np.arange(len(table))
-    scale = np.array([unit[term] for term in table["term"]])
-    middle, lower, upper = (table[key].to_numpy() * scale for key in ("estimate", "lower", "upper"))
+    middle, lower, upper = (table[key].to_numpy() for key in ("estimate", "lower", "upper"))
     strong = table["inclusion"].to_numpy() > 0.5
     colours = np.where(strong, BLUE, GREY).tolist()
     axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
@@ -127,3 +124,33 @@ def _write_above(axes: "Axes", place: float, text: str, number: str, colour: str
     style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
     write_fitting(axes, 0.0, place, display(text), more=-0.55, **style)
     axes.text(1.0, place, number, ha="right", **style)
+
+
+def draw_latent(posterior: "Posterior", name: str | None, level: float, ax: Any) -> "Axes":
+    """Mean and band of an effect, given that it is in the model."""
+    table = posterior.latent
+    if table.empty:
+        msg = "No latent effects were offered: fit with latent=[...] to have some."
+        raise InvalidSettingError(msg)
+    name = table["effect"][0] if name is None else name
+    curve = posterior.latent_effect(name, level)
+    axes: Axes = ax if ax is not None else new_axes(2.2)
+    places, mean = curve.iloc[:, 0], curve["mean"].to_numpy()
+    lower, upper = curve["lower"].to_numpy(), curve["upper"].to_numpy()
+    axes.axhline(0.0, color=GREY, linewidth=0.8)
+    if places.dtype.kind in "if" and len(places) > _MOST_NAMES:
+        axes.fill_between(places, lower, upper, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(places, mean, color=BLUE, linewidth=1.1)
+    else:
+        order = np.argsort(mean)
+        rows = np.arange(len(places))
+        axes.vlines(rows, lower[order], upper[order], color=BLUE, linewidth=1.2)
+        axes.plot(rows, mean[order], "o", color=BLUE, markersize=3)
+        if len(places) <= _MOST_NAMES:
+            labels = [str(places[j]) for j in order]
+            share = 1 / max(len(labels), 1)
+            axes.set_xticks(rows, [fit_text(axes, text, share=share) for text in labels])
+    inclusion = format_probability(float(posterior.inclusion(name)))
+    tidy(axes, x=fit_text(axes, str(curve.columns[0])), y=f"{name}")
+    axes.set_title(f"inclusion {inclusion}", fontsize=SMALL, loc="right")
+    return axes

@@ -1,7 +1,7 @@
-"""What a reader must know about a run, in plain words: doubts first.
+"""What a reader must know about a run, in plain words: problems first.
 
 A finding has a level: ``bad`` (do not build on this yet), ``care`` (read with care) and
-``good``. The page, the notebook and tests read the same list.
+``good``. The page, the notebook and the summary print the same findings.
 """
 
 from dataclasses import dataclass
@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Literal, final
 
 from dbrm.posterior.diagnostics import ENOUGH_DRAWS, ENOUGH_MASS, GOOD_RHAT
 from dbrm.report.wording import display, format_share, listed
+from dbrm.run.settings import Settings
 from dbrm.status import Status
 
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
 
-__all__ = ["Finding", "few_rows", "find", "headline"]
+__all__ = ["Finding", "find", "headline"]
 
 Level = Literal["bad", "care", "good"]
 _ORDER = {"bad": 0, "care": 1, "good": 2}
-# A model that holds less than this is one among many.
+# A model with less probability than the first of these is one among many.
 _LITTLE, _HALF, _MOST = 0.1, 0.5, 0.95
 _MUCH_LOST, _ENOUGH_AVERAGED = 0.01, 0.95
+# Names in a sentence.
 _MANY = 5
-# With fewer rows, or fewer left beside the coefficients, chance alone fits well.
+# With fewer rows, or fewer rows than these beyond the coefficients, chance alone fits well.
 _FEW_ROWS, _FEW_LEFT = 10, 5
+_RUN_LONGER = "run longer, with more populations or chains."
 
 
 @final
@@ -38,18 +41,19 @@ class Finding:
 
 def find(posterior: "Posterior") -> list[Finding]:
     """Everything to know about a run, the worst first."""
-    found = [*_chains(posterior), *_misses(posterior), *_scarce(posterior), _formula(posterior)]
+    found = [*_chains(posterior), *_end(posterior), *_rows(posterior), _formula(posterior)]
     found += [*_fit(posterior), *_kept(posterior)]
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
 def headline(findings: list[Finding]) -> Finding:
-    """What the page says before anything else: the worst, with the other doubts behind it."""
-    doubts = [finding for finding in findings if finding.level != "good"]
-    if not doubts:
-        return next(f for f in findings if f.title == _STANDS_OUT)
-    first, *rest = doubts
-    more = f" Also: {'; '.join(_lower(doubt.title) for doubt in rest)}." if rest else ""
+    """What a report says first: the worst problem, followed by the titles of the others."""
+    problems = [finding for finding in findings if finding.level != "good"]
+    if not problems:
+        return next(finding for finding in findings if finding.title == _STANDS_OUT)
+    first, *rest = problems
+    titles = [f"{finding.title[:1].lower()}{finding.title[1:]}" for finding in rest]
+    more = f" Also: {'; '.join(titles)}." if rest else ""
     return Finding(first.level, first.title, first.text + more)
 
 
@@ -57,116 +61,89 @@ _STANDS_OUT = "One formula stands out"
 
 
 def _formula(posterior: "Posterior") -> Finding:
-    """How much probability the best formula has, and what to make of it."""
-    best = posterior.best_model.probability
-    share = format_share(best)
+    """How much probability the best formula has, and what that means."""
+    best = posterior.best_model
+    share = format_share(best.probability)
     sure = posterior.features.query("inclusion > 0.95")["feature"].map(display).tolist()
-    nearly_sure = (
-        f" What nearly all of them share is {listed(sure, _MANY)}."
+    shared = (
+        f" Nearly all of them contain {listed(sure, _MANY)}."
         if sure
-        else " No feature is in nearly all of them either."
+        else " No feature is in nearly all of them."
     )
-    chosen = posterior.best_model
-    empty = len(chosen.terms) == len(posterior._source.always) and not chosen.latent
-    if best >= _HALF and empty:
+    empty = len(best.terms) == len(posterior.always) and not best.latent
+    if best.probability >= _HALF and empty:
         text = (
-            f"The model without any feature holds {share} of the probability. Either the columns "
+            f"The model without any feature has {share} of the probability. Either the columns "
             "say little about the response, or there are too few rows, or the functions or the "
-            "penalty do not suit."
+            "penalty do not suit the data."
         )
         return Finding("care", "Nothing was found", text)
-    if best >= _MOST:
-        text = f"It holds {share} of the probability of all formulas that the search has met."
+    if best.probability >= _MOST:
+        text = f"It has {share} of the probability of all formulas that the search visited."
         return Finding("good", _STANDS_OUT, text)
-    if best >= _HALF:
-        text = f"It holds {share} of the probability; the rest is spread over the runners-up."
-        return Finding("good", _STANDS_OUT, text + (nearly_sure if sure else ""))
-    several = f"The most probable one holds {share} of the probability."
+    if best.probability >= _HALF:
+        text = f"It has {share} of the probability; the rest is spread over the next formulas."
+        return Finding("good", _STANDS_OUT, text + (shared if sure else ""))
+    several = f"The most probable one has {share} of the probability.{shared}"
     advice = " Read the inclusion probabilities of the features, and use averaged predictions."
-    if best >= _LITTLE:
-        return Finding("care", "Several formulas compete", several + nearly_sure + advice)
-    return Finding("bad", "No single formula can be trusted", several + nearly_sure + advice)
+    if best.probability >= _LITTLE:
+        return Finding("care", "Several formulas compete", several + advice)
+    return Finding("bad", "No single formula can be trusted", several + advice)
 
 
-def few_rows(posterior: "Posterior") -> str:
-    """What so few rows cannot tell; empty where they are enough.
+def _rows(posterior: "Posterior") -> list[Finding]:
+    """Fewer than ten rows, or fewer than five beyond the coefficients of the best model.
 
-    Fewer than ten rows, or fewer than five beyond the coefficients of the best model. Rows
-    that stand for several observations (trials, weights) are not judged.
+    Rows that stand for several observations (trials, weights) are not judged.
     """
     n, used = posterior.record.n_rows, posterior.best_model.fit.coefficients.size
     several = {"trials", "sample_weight"}.intersection(posterior.record.given)
     if several or not n or (n >= _FEW_ROWS and n - used >= _FEW_LEFT):
-        return ""
+        return []
     left = "none" if n <= used else f"{n - used}"
-    return (
-        f"{n} rows, {left} beyond the {used} coefficients of the best formula: some formula fits "
-        "so few by chance. The probabilities rest on the prior, and are no evidence that the "
-        "formula is right."
+    text = (
+        f"{n} rows, {left} beyond the {used} coefficients of the best formula: with so few rows "
+        "some formula fits by chance. The probabilities depend on the prior, and are no evidence "
+        "that the formula is right."
     )
-
-
-def _scarce(posterior: "Posterior") -> list[Finding]:
-    text = few_rows(posterior)
-    return [Finding("bad", "There are too few rows to tell", text)] if text else []
+    return [Finding("bad", "There are too few rows to tell", text)]
 
 
 def _chains(posterior: "Posterior") -> list[Finding]:
-    if posterior.record.algorithm == "enumerate":
-        text = "Every subset of the columns was looked at, so nothing was missed."
+    if posterior.record.exhaustive:
+        text = "All subsets of the columns were evaluated, so that no model was missed."
         return [Finding("good", "The search is complete", text)]
     diagnostics, n_chains = posterior.diagnostics, posterior.record.n_chains
     if n_chains == 1:
-        text = "Nothing tells whether another run would find the same. Run several: n_chains=4."
-        return [Finding("care", "There was one chain only", text)]
-    found = []
-    if diagnostics.disagreements or diagnostics.latent_disagreements:
-        names = [display(str(posterior._merged.features[j])) for j in diagnostics.disagreements]
-        effects = posterior._source.effects
-        names += [effects[k].effect.name for k in diagnostics.latent_disagreements]
         text = (
-            f"The {n_chains} chains give different probabilities to {listed(names, _MANY)}. "
-            "Another run may well tell another story: run longer, with more populations or chains."
+            "There is no check whether another run finds the same. Run several: "
+            f"n_chains={Settings().n_chains}."
+        )
+        return [Finding("care", "There was only one chain", text)]
+    found = []
+    if disagreements := posterior.disagreements:
+        names = listed([display(name) for name in disagreements], _MANY)
+        text = (
+            f"The {n_chains} chains give different probabilities to {names}. Another run may give "
+            f"another answer: {_RUN_LONGER}"
         )
         found.append(Finding("bad", "The chains disagree", text))
     found += _missed(posterior)
     found += _mixing(posterior)
     if not found and not diagnostics.agree:
         text = (
-            f"Some of the {n_chains} chains found next to nothing of the probability that others "
-            "found: run longer, with more populations or chains."
+            f"Some of the {n_chains} chains found hardly any of the probability that others "
+            f"found: {_RUN_LONGER}"
         )
         found.append(Finding("bad", "The chains differ", text))
     if not found:
         text = (
-            f"{n_chains} chains, each with random numbers of its own, gave the same probabilities "
-            "to all features."
+            f"{n_chains} chains with independent random numbers gave the same probabilities to "
+            "all features."
         )
         if diagnostics.candidate is not None:
-            text += " Features drawn at random afterwards made no better model."
+            text += " Features drawn at random afterwards gave no better model."
         found.append(Finding("good", "The chains agree", text))
-    return found
-
-
-def _misses(posterior: "Posterior") -> list[Finding]:
-    """What the run was to bring and did not."""
-    record, found = posterior.record, []
-    if record.ended == "agreement":
-        text = "Its chains agreed, and it was asked to end then."
-        found.append(Finding("good", "The run ended early", text))
-    elif record.ended:
-        text = (
-            f"Someone or something stopped it ({record.ended}): {record.n_finished} of "
-            f"{record.n_chains} chains came to their end. This is what was found until then."
-        )
-        found.append(Finding("care", "The run was interrupted", text))
-    if record.failures:
-        count = len(record.failures)
-        text = (
-            f"What {'it' if count == 1 else 'they'} would have found is missing: see the summary."
-        )
-        title = "One chain failed" if count == 1 else f"{count} chains failed"
-        found.append(Finding("care", title, text))
     return found
 
 
@@ -174,17 +151,18 @@ def _missed(posterior: "Posterior") -> list[Finding]:
     better = posterior.diagnostics.better_candidate
     if better is not None:
         text = (
-            f"No chain met {display(better.feature)}. Drawn at random after the search, it raises "
-            f"the log posterior of the best model by {better.gain:.1f}: run longer, or offer it "
-            "(start=)."
+            f"No chain visited {display(better.feature)}. Drawn at random after the search, it "
+            f"raises the log posterior of the best model by {better.gain:.1f}: run longer, or "
+            "start from it (start=)."
         )
-        return [Finding("bad", "The search has missed something", text)]
+        return [Finding("bad", "The search missed a better model", text)]
     unexplored = posterior.diagnostics.unexplored
     if unexplored is None or unexplored <= ENOUGH_MASS:
         return []
     text = (
-        f"Each chain misses about {unexplored:.0%} of the probability that the others found; one "
-        "more chain would likely find as much again. Probabilities below are too high by as much."
+        f"Each chain misses about {unexplored:.0%} of the probability that the others found, and "
+        "one more chain would likely find as much again. The probabilities are too high by about "
+        f"as much: {_RUN_LONGER}"
     )
     return [Finding("bad", "The search was too short", text)]
 
@@ -197,29 +175,51 @@ def _mixing(posterior: "Posterior") -> list[Finding]:
         text = f"R-hat of {listed(bad)} is above {GOOD_RHAT}: run longer."
         return [Finding("bad", "The chains have not mixed", text)]
     if few:
-        text = f"There are few effective draws of {listed(few)}: run longer for finer numbers."
+        text = f"There are few effective draws of {listed(few)}: run longer for exact numbers."
         return [Finding("care", "Few effective draws", text)]
     return []
+
+
+def _end(posterior: "Posterior") -> list[Finding]:
+    """Whether the run ended before its time, and which chains failed."""
+    record, found = posterior.record, []
+    if record.ended == "agreement":
+        text = 'Its chains agreed, and the setting stop="agreement" asks for no more.'
+        found.append(Finding("good", "The run ended early", text))
+    elif record.ended:
+        text = (
+            f"It was stopped ({record.ended}) when {record.n_finished} of {record.n_chains} chains "
+            "had finished. The results are those found until then."
+        )
+        found.append(Finding("care", "The run was interrupted", text))
+    if record.failures:
+        count = len(record.failures)
+        lines = [
+            f"chain {chain}: {failure.splitlines()[-1]}"
+            for chain, failure in record.failures.items()
+        ]
+        text = f"The results are those of the other chains. Errors: {'; '.join(lines)}."
+        title = "One chain failed" if count == 1 else f"{count} chains failed"
+        found.append(Finding("care", title, text))
+    return found
 
 
 def _fit(posterior: "Posterior") -> list[Finding]:
     status = posterior.best_model.fit.status
     if status == Status.OK:
         return []
-    glm = posterior._source.glm
-    if status == Status.SEPARATED and glm is not None and not glm.family.has_trials:
+    if status == Status.SEPARATED and not posterior.family.has_trials:
         return [_NO_EVENTS]
-    known = _SPECIAL.get(status)
-    if known is None:
-        text = f"{status.meaning[:1].upper()}{status.meaning[1:]}. Do not rely on its coefficients."
-        return [Finding("bad", "The best model could not be fitted well", text)]
-    return [known]
+    if status in _SPECIAL:
+        return [_SPECIAL[status]]
+    text = f"{status.meaning[:1].upper()}{status.meaning[1:]}. Do not rely on its coefficients."
+    return [Finding("bad", "The best model could not be fitted well", text)]
 
 
 _SPECIAL = {
     Status.PERFECT_FIT: Finding(
         "care",
-        "The best model leaves no error at all",
+        "The best model fits without any error",
         "Was the response computed from these columns? All perfect fits count as equally good, "
         "and the simplest is preferred.",
     ),
@@ -234,27 +234,23 @@ _SPECIAL = {
 
 _NO_EVENTS = Finding(
     "care",
-    "The best model marks rows without any event",
-    "There the data bound the rate from above only: it could be arbitrarily small, and the "
-    "coefficients that say so arbitrarily large. A correction keeps them finite; predictions "
-    "there rest on the prior, about half an event in as many rows.",
+    "The best model has rows without any event",
+    "In a group of rows that it tells apart no event happened, so that the data bound the rate "
+    "there only from above, and coefficients could be arbitrarily large. A correction keeps them "
+    "finite; predictions for such rows depend on the prior: about half an event in as many rows.",
 )
 
 
 def _kept(posterior: "Posterior") -> list[Finding]:
     found = []
     if posterior.lost_mass > _MUCH_LOST:
-        text = f"They hold up to {format_share(posterior.lost_mass)} of the probability."
-        found.append(Finding("care", "Models were met but not kept", text))
+        text = f"They have up to {format_share(posterior.lost_mass)} of the probability."
+        found.append(Finding("care", "Some models were visited but not kept", text))
     if posterior.averaged_share < _ENOUGH_AVERAGED:
         text = (
-            f"They average over the {posterior.n_averaged:,} most probable models, which hold "
+            f"They average over the {posterior.n_averaged:,} most probable models, which have "
             f"{format_share(posterior.averaged_share)} of the probability; "
             "max_averaged= allows more."
         )
         found.append(Finding("care", "Predictions leave models out", text))
     return found
-
-
-def _lower(title: str) -> str:
-    return title[:1].lower() + title[1:]

@@ -1,145 +1,100 @@
-"""Features and models typeset for browsers: MathML from the expression tree.
-
-All current browsers draw MathML without scripts or fonts from elsewhere.
-"""
+"""Formulas for browsers: LaTeX becomes MathML, which they draw without scripts or fonts."""
 
 import re
-from collections import Counter
-from collections.abc import Sequence
 from html import escape
+from xml.etree import ElementTree
 
-from dbrm.features import (
-    Covariate,
-    Feature,
-    Modification,
-    Product,
-    Projection,
-    Standardized,
-    Transform,
-    fold,
-)
+from dbrm.features import Feature, covariate
+from dbrm.features.export import latex_number
 from dbrm.posterior import FittedModel
-from dbrm.report.latex_mathml import UnknownLatexError, latex_to_mathml, mathml_number
 
-__all__ = ["effect_mathml", "feature_mathml", "model_mathml"]
+__all__ = ["effect_mathml", "feature_mathml", "model_mathml", "number_mathml"]
 
-_INDEXED = re.compile(r"([A-Za-z])_?([0-9]+)")
+# Words in LaTeX: names of columns, effects and functions, with their special characters escaped.
+_WORDS = re.compile(r"\\(?:mathrm|text|operatorname)\{((?:\\text\w+\{\}|\\.|[^{}\\])*)\}")
+_ESCAPED = re.compile(r"\\(text\w+\{\}|.)")
+_LONG = {"textbackslash{}": "\\", "textasciitilde{}": "~", "textasciicircum{}": "^"}
 _LINKED = re.compile(r"(\w+)\(E\[(.*)\]\)", re.DOTALL)
-NO_BREAK = "\u00a0"
-_TIMES = '<mo rspace="0.16em" lspace="0.16em">⋅</mo>'
+# Elements of MathML, and what shows that LaTeX was not understood.
+_NAMESPACE, _LEFT = "{http://www.w3.org/1998/Math/MathML}m", re.compile(r"[\\{}]|(?<!&)#")
+# A private character stands for each of the words while the formula is converted.
+_FIRST = 0xE000
 
 
 def feature_mathml(feature: Feature, digits: int = 4) -> str:
-    """A whole ``math`` element for one feature, weights to so many significant digits."""
-    return _math(_feature(feature, digits))
+    """A ``math`` element for one feature, weights to `digits` significant digits."""
+    return _mathml(feature.to_latex(digits=digits), str(feature))
 
 
 def effect_mathml(name: str) -> str:
-    """A whole ``math`` element for the name of a latent effect."""
-    return _math(_effect(name))
+    """A ``math`` element for the name of a latent effect."""
+    return _mathml(covariate(name).to_latex(), name)
 
 
-def _effect(name: str) -> str:
-    return f"<mtext>{escape(name).replace(' ', NO_BREAK)}</mtext>"
+def number_mathml(value: float, digits: int = 4) -> str:
+    """A ``math`` element for a number, with a power of ten where it needs one."""
+    return _mathml(latex_number(value, digits), f"{value:.{digits}g}")
 
 
 def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
-    """The formula of a model as ``math`` elements that may stand on lines of their own.
+    """The formula of a model as ``math`` elements, each of which may start a line.
 
-    First the left side with the equals sign, then the intercept, then every term with
-    its sign: browsers do not break lines inside an element.
+    First the left side with the equals sign, then the intercept, then every term with its
+    sign: browsers do not break lines inside an element.
     """
     intercept, *slopes = model.fit.coefficients.tolist()
-    parts = [_left_side(model.response) + "<mo>=</mo>", mathml_number(intercept, digits)]
+    parts = [(f"{_left_side(model.response)} =", f"{model.response} =")]
+    parts.append((latex_number(intercept, digits), f"{intercept:.{digits}g}"))
     for slope, term in zip(slopes, model.terms, strict=True):
-        sign = "−" if slope < 0 else "+"
-        number, inside = mathml_number(abs(slope), digits), _feature(term, digits)
-        parts.append(f'<mo form="infix">{sign}</mo>{number}{_TIMES}{inside}')
-    parts += [f'<mo form="infix">+</mo>{_effect(name)}' for name in model.latent]
-    return [_math(part) for part in parts]
-
-
-def _math(inside: str) -> str:
-    return f'<math display="inline">{inside}</math>'
+        sign, number = "-" if slope < 0 else "+", latex_number(abs(slope), digits)
+        latex = rf"{{}} {sign} {number} \, {term.to_latex(digits=digits)}"
+        parts.append((latex, f"{sign} {abs(slope):.{digits}g}*{term}"))
+    parts += [(f"{{}} + {covariate(name).to_latex()}", f"+ {name}") for name in model.latent]
+    return [_mathml(latex, text) for latex, text in parts]
 
 
 def _left_side(text: str) -> str:
     linked = _LINKED.fullmatch(text)
     if linked is None:
-        return _name(text)
-    mean = f'<mi mathvariant="normal">E</mi><mo>[</mo>{_name(linked[2])}<mo>]</mo>'
-    return f"<mrow><mi>{escape(linked[1])}</mi><mo>\u2061</mo><mo>(</mo>{mean}<mo>)</mo></mrow>"
+        return covariate(text).to_latex()
+    mean = rf"\mathrm{{E}}\left[{covariate(linked[2]).to_latex()}\right]"
+    return rf"\mathrm{{{linked[1]}}}\left({mean}\right)"
 
 
-def _feature(feature: Feature, digits: int) -> str:
-    def typeset(node: Feature, children: Sequence[str]) -> str:
-        match node:
-            case Covariate():
-                return _name(node.name)
-            case Product():
-                return _product(node, children)
-            case Projection():
-                return _applied(node.transform, _sum(node, children, digits), node.knot, digits)
-            case Standardized():
-                return _standardized(node, children[0], digits)
-            case Modification():
-                return _applied(node.transform, children[0], node.knot, digits)
-        raise AssertionError(node)
+def _mathml(latex: str, text: str) -> str:
+    """A formula as MathML; as plain text if its LaTeX, a user's own, cannot be converted."""
+    from latex2mathml.converter import convert
 
-    return fold(feature, typeset)
+    words: list[str] = []
 
+    def take(match: re.Match[str]) -> str:
+        words.append(_ESCAPED.sub(lambda part: _LONG.get(part[1], part[1]), match[1]))
+        return f"{{{chr(_FIRST + len(words) - 1)}}}"
 
-def _name(name: str) -> str:
-    if indexed := _INDEXED.fullmatch(name):
-        return f"<msub><mi>{indexed[1]}</mi><mn>{indexed[2]}</mn></msub>"
-    kind = "mi" if name.isidentifier() else "mtext"
-    # Blanks that do not break: a browser would cut the name there.
-    return f"<{kind}>{escape(name).replace(' ', NO_BREAK)}</{kind}>"
-
-
-def _product(node: Product, factors: Sequence[str]) -> str:
-    kinds = dict(zip(factors, node.factors, strict=True))
-    parts = []
-    for factor, multiplicity in Counter(factors).items():
-        bare = isinstance(kinds[factor], Covariate)
-        base = factor if bare else f"<mrow><mo>(</mo>{factor}<mo>)</mo></mrow>"
-        power = f"<msup>{base}<mn>{multiplicity}</mn></msup>"
-        parts.append(power if multiplicity > 1 else factor)
-    return f"<mrow>{_TIMES.join(parts)}</mrow>"
-
-
-def _sum(node: Projection, children: Sequence[str], digits: int) -> str:
-    parts = [] if node.bias is None else [mathml_number(node.bias, digits)]
-    for weight, child in zip(node.weights, children, strict=True):
-        sign = "" if not parts else f'<mo form="infix">{"−" if weight < 0.0 else "+"}</mo>'
-        number = mathml_number(abs(weight) if parts else weight, digits)
-        parts.append(f"{sign}{number}{_TIMES}{child}")
-    return f"<mrow>{''.join(parts)}</mrow>"
-
-
-def _standardized(node: Standardized, child: str, digits: int) -> str:
-    assert node.centre is not None
-    assert node.scale is not None
-    sign = f'<mo form="infix">{"−" if node.centre >= 0.0 else "+"}</mo>'
-    above = f"<mrow>{child}{sign}{mathml_number(abs(node.centre), digits)}</mrow>"
-    return f"<mfrac>{above}{mathml_number(node.scale, digits)}</mfrac>"
-
-
-def _applied(transform: Transform, inside: str, knot: float | None, digits: int) -> str:
-    if knot is None:
-        shown = f"<msub><mi>q</mi><mn>{transform.quantile}</mn></msub>"
-    else:
-        shown = mathml_number(knot, digits)
+    # The converter would split names into letters, and would not escape them.
+    latex = _WORDS.sub(take, latex).replace(r"\,", r"\cdot")
     try:
-        return (
-            latex_to_mathml(transform.latex or "", (inside, shown))
-            if transform.latex
-            else (_called(transform.name, inside))
-        )
-    except UnknownLatexError:
-        return _called(transform.name, inside)
+        math = convert(latex)
+        sound = _is_mathml(math)
+    # It has many errors of its own, without a common class.
+    except Exception:
+        sound = False
+    if not sound:
+        return f'<math display="inline">{_word(text)}</math>'
+    math = math.replace("<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>')
+    for number, word in enumerate(words):
+        math = math.replace(f"<mi>{chr(_FIRST + number)}</mi>", _word(word))
+    return math
 
 
-def _called(name: str, inside: str) -> str:
-    """A function by its name, where its LaTeX is unknown or beyond the reader."""
-    return f"<mrow><mi>{escape(name)}</mi><mo>\u2061</mo><mo>(</mo>{inside}<mo>)</mo></mrow>"
+def _is_mathml(math: str) -> bool:
+    """Whether this is MathML, with no command or brace of LaTeX left in it."""
+    tags = [node.tag for node in ElementTree.fromstring(math).iter()]
+    return all(tag.startswith(_NAMESPACE) for tag in tags) and not _LEFT.search(math)
+
+
+def _word(word: str) -> str:
+    """Several letters, upright; blanks do not break, or the name would be cut there."""
+    shown = escape(word).replace(" ", chr(0xA0))
+    upright = ' mathvariant="normal"' if len(word) == 1 else ""
+    return f"<mi{upright}>{shown}</mi>" if word.isidentifier() else f"<mtext>{shown}</mtext>"

@@ -1,4 +1,4 @@
-"""Pictures of the posterior over models: inclusion, models, image, complexity, chains."""
+"""Plots of the posterior over models: inclusion, models, image, complexity, chains."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -59,34 +59,33 @@ def draw_models(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
 
 def draw_image(posterior: "Posterior", top: int, n_models: int, widths: str, ax: Any) -> "Axes":
     """Features by models, coloured by the sign of the coefficient."""
-    averaged = posterior._averaged
-    shown = min(n_models, len(averaged.models))
-    edges = _edges(averaged.probability[:shown], widths)
-    mass = np.zeros(len(averaged.features))
-    for chosen, p in zip(averaged.models[:shown], averaged.probability[:shown], strict=True):
-        mass[chosen] += p
-    order = np.argsort(-mass, kind="stable")[: min(top, int((mass > 0).sum()))]
-    axes: Axes = ax if ax is not None else new_axes(0.75 + 0.2 * max(order.size, 1))
-    place = {int(feature): row for row, feature in enumerate(order)}
-    for model in range(shown):
-        slopes = averaged.fits[model].coefficients[1 + len(averaged.always) :]
-        across = [(edges[model], edges[model + 1] - edges[model])]
-        for feature, slope in zip(averaged.models[model].tolist(), slopes, strict=True):
-            if feature in place:
+    models = [posterior.model(rank) for rank in range(min(n_models, posterior.n_averaged))]
+    n_always = len(posterior.always)
+    edges = _edges(np.array([model.probability for model in models]), widths)
+    mass: dict[str, float] = {}
+    for model in models:
+        for name in model.features[n_always:]:
+            mass[name] = mass.get(name, 0.0) + model.probability
+    names = sorted(mass, key=lambda name: -mass[name])[:top]
+    axes: Axes = ax if ax is not None else new_axes(0.75 + 0.2 * max(len(names), 1))
+    for column, model in enumerate(models):
+        across = [(edges[column], edges[column + 1] - edges[column])]
+        slopes = model.fit.coefficients[1 + n_always :]
+        for name, slope in zip(model.features[n_always:], slopes, strict=True):
+            if name in names:
                 colour = BLUE if slope > 0 else ORANGE
-                axes.broken_barh(
-                    across, (place[feature] - 0.5, 1.0), facecolors=colour, linewidth=0
-                )
+                row = (names.index(name) - 0.5, 1.0)
+                axes.broken_barh(across, row, facecolors=colour, linewidth=0)
     axes.vlines(
-        edges[1:-1][np.diff(edges)[1:] > 0.006], -0.5, order.size - 0.5, "white", linewidth=0.4
+        edges[1:-1][np.diff(edges)[1:] > 0.006], -0.5, len(names) - 0.5, "white", linewidth=0.4
     )
-    axes.hlines(np.arange(1, order.size) - 0.5, 0, 1, color="white", linewidth=0.8)
+    axes.hlines(np.arange(1, len(names)) - 0.5, 0, 1, color="white", linewidth=0.8)
     axes.set_facecolor(PALE)
-    axes.set(xlim=(0, 1), ylim=(order.size - 0.5, -0.5))
-    _name_rows(axes, [str(averaged.features[j]) for j in order])
+    axes.set(xlim=(0, 1), ylim=(len(names) - 0.5, -0.5))
+    _name_rows(axes, names)
     _mark_models(axes, edges)
-    share = min(1.0, float(posterior.models["probability"].head(shown).sum()))
-    count = f"{shown} models" if shown > 1 else "1 model"
+    share = min(1.0, float(posterior.models["probability"].head(len(models)).sum()))
+    count = f"{len(models)} models" if len(models) > 1 else "1 model"
     tidy(axes, x=f"rank ({count}, {share:.0%})", frame=[], loc="right")
     axes.tick_params(axis="both", length=0)
     _explain_signs(axes)
@@ -143,11 +142,9 @@ def _explain_signs(axes: "Axes") -> None:
 def draw_complexity(posterior: "Posterior", ax: Any) -> "Axes":
     """Posterior of a model's total complexity."""
     axes: Axes = ax if ax is not None else new_axes(1.9)
-    merged = posterior._merged
-    each = np.array([feature.complexity for feature in merged.features], dtype=float)
-    owners, members = merged.models.owners, merged.models.members
-    total = np.bincount(owners, each[members], minlength=len(merged.models)).astype(int)
-    mass = np.bincount(total, merged.probability)
+    each = dict(zip(posterior.features["feature"], posterior.features["complexity"], strict=True))
+    total = [sum(each[name] for name in names) for names in posterior.models["features"]]
+    mass = np.bincount(total, posterior.models["probability"])
     axes.bar(np.arange(mass.size), mass, width=0.8, color=BLUE)
     seen = np.flatnonzero(mass > 1e-3 * mass.max())
     axes.set_xlim(seen[0] - 1.0, seen[-1] + 1.0)
@@ -157,24 +154,24 @@ def draw_complexity(posterior: "Posterior", ax: Any) -> "Axes":
 
 
 def draw_chains(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
-    """What each chain by itself says about each feature."""
-    inclusion = posterior.diagnostics.chain_inclusion
-    count = count_shown(np.maximum(posterior._inclusion, inclusion.max(axis=0)), top)
-    order = np.argsort(-posterior._inclusion, kind="stable")[:count]
-    n_chains = len(inclusion)
-    axes: Axes = ax if ax is not None else new_axes(0.95 + 0.2 * max(order.size, 1))
-    rows = np.arange(order.size)
-    spread = inclusion[:, order]
-    torn = np.isin(order, posterior.diagnostics.disagreements)
-    colours = np.where(torn, ORANGE, GREY).tolist()
+    """Inclusion probabilities by each chain alone."""
+    by_chain, merged = posterior.chain_inclusion, posterior.features["inclusion"].to_numpy()
+    count = count_shown(np.maximum(merged, by_chain.max(axis=1)), top)
+    by_chain, merged = by_chain.head(count), merged[:count]
+    names, n_chains = by_chain.index.tolist(), by_chain.shape[1]
+    axes: Axes = ax if ax is not None else new_axes(0.95 + 0.2 * max(len(names), 1))
+    rows = np.arange(len(names))
+    colours = np.where(by_chain.index.isin(posterior.disagreements), ORANGE, GREY).tolist()
+    lowest, highest = by_chain.min(axis=1), by_chain.max(axis=1)
     axes.hlines(rows, 0, 1, color=PALE, linewidth=0.8, zorder=1)
-    axes.hlines(rows, spread.min(axis=0), spread.max(axis=0), colors=colours, linewidth=2, zorder=2)
+    axes.hlines(rows, lowest, highest, colors=colours, linewidth=2, zorder=2)
     shift = np.linspace(-0.2, 0.2, n_chains) if n_chains > 1 else [0.0]
     for chain in range(n_chains):
-        axes.plot(spread[chain], rows + shift[chain], "o", color=BLUE, markersize=2.6, alpha=0.75)
-    axes.plot(posterior._inclusion[order], rows, "|", color=INK, markersize=7, markeredgewidth=1.2)
-    axes.set(xlim=(-0.03, 1.03), ylim=(order.size - 0.5, -0.5))
-    _name_rows(axes, [str(posterior._merged.features[j]) for j in order])
+        own = by_chain[chain]
+        axes.plot(own, rows + shift[chain], "o", color=BLUE, markersize=2.6, alpha=0.75)
+    axes.plot(merged, rows, "|", color=INK, markersize=7, markeredgewidth=1.2)
+    axes.set(xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5))
+    _name_rows(axes, names)
     label = "inclusion probability, by chain"
     tidy(axes, x=label, frame=["bottom"], loc="right")
     axes.tick_params(axis="y", length=0)

@@ -1,4 +1,4 @@
-"""Pictures of a posterior. matplotlib is seen only in this folder, and pyplot nowhere."""
+"""Plots of a posterior. matplotlib is used only in this folder, and pyplot nowhere."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -7,7 +7,6 @@ from dbrm.errors import InvalidSettingError
 from dbrm.features import Feature
 from dbrm.report import (
     effect_pictures,
-    latent_picture,
     model_pictures,
     row_pictures,
     tree_picture,
@@ -25,9 +24,8 @@ __all__ = ["Plots"]
 class Plots:
     """Plots of one posterior; every method but `overview` takes and returns matplotlib axes.
 
-    Pictures of rows take ``X`` and ``y`` and, by keyword, ``offset``, ``trials``,
-    ``exposure``; without them they show the training rows, which a posterior loaded from a
-    file no longer has.
+    Plots of rows take ``X`` and ``y`` and, by keyword, ``offset``, ``trials``, ``exposure``;
+    without them they show the training rows, which a posterior loaded from a file does not have.
     """
 
     def __init__(self, posterior: "Posterior") -> None:
@@ -48,7 +46,7 @@ class Plots:
         return model_pictures.draw_models(self._posterior, top, ax)
 
     def latent(self, name: str | None = None, level: float = 0.95, ax: Any = None) -> "Axes":
-        """A latent effect along its positions or groups, with the band of what is not known.
+        """A latent effect along its positions or groups, with its credible band.
 
         Parameters
         ----------
@@ -57,7 +55,7 @@ class Plots:
         level
             Posterior probability inside the band.
         """
-        return latent_picture.draw_latent(self._posterior, name, level, ax)
+        return effect_pictures.draw_latent(self._posterior, name, level, ax)
 
     def model_image(
         self,
@@ -163,7 +161,7 @@ class Plots:
         ax: Any = None,
         **extras: Any,
     ) -> "Axes":
-        """Distribution of the response against replications from the predictive law."""
+        """Distribution of the response against replications from the predictive distribution."""
         rows = self._posterior.rows(X, y, **extras)
         return row_pictures.draw_replications(self._posterior, rows, draws, ax)
 

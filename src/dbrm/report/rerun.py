@@ -1,18 +1,18 @@
-"""What it takes to do a run again: data, settings, seed; and what it cost."""
+"""The run in facts: how to repeat it, its data, and the search in numbers."""
 
 from typing import TYPE_CHECKING
 
 from dbrm.formula import FormulaRecipe
-from dbrm.report.wording import listed
+from dbrm.report.wording import describe_status, listed
 from dbrm.status import Status
 
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
 
-__all__ = ["data_facts", "numbers", "rerun_code", "rerun_words"]
+__all__ = ["data_facts", "failed_evaluations", "numbers", "rerun_code", "rerun_words"]
 
 _MOST_NAMES = 60
-# Where the work was done has no influence on the result.
+# Settings without influence on the result.
 _IRRELEVANT = ("n_jobs", "progress", "executor", "checkpoint")
 
 
@@ -33,22 +33,20 @@ def rerun_code(posterior: "Posterior") -> str:
 
 
 def rerun_words(posterior: "Posterior") -> str:
-    """Whether the call gives the same numbers again, and what it lacks."""
-    own = " What stands in angle brackets is your own: give it again."
+    """Whether the call gives the same numbers again, and what to fill in."""
+    own = " Replace what is in angle brackets by your own objects."
     lacks = any(text.startswith(("<", "[<", "(<")) for text in posterior.record.settings.values())
     return _repeatable(posterior) + (own if lacks else "")
 
 
 def _repeatable(posterior: "Posterior") -> str:
     record = posterior.record
-    if record.algorithm == "enumerate":
+    if record.exhaustive:
         return "Nothing is random here: the same data give the same numbers."
     seeded = record.seed is not None
     timed = "time_budget" in record.settings
     if record.ended not in ("", "agreement"):
-        return (
-            f"The run was interrupted ({record.ended}), so a repetition that is not will find more."
-        )
+        return f"The run was interrupted ({record.ended}); run again to the end, it will find more."
     if seeded and not timed:
         return (
             "With the same data, version and seed this gives the same numbers, with any number of "
@@ -57,11 +55,11 @@ def _repeatable(posterior: "Posterior") -> str:
     if timed:
         return (
             "The run ended by the clock (time_budget), so a repetition will not give exactly the "
-            "same numbers. Set n_populations in its place for that."
+            "same numbers. Set n_populations instead to make it repeatable."
         )
     return (
         "No seed was given, so a repetition will not give exactly the same numbers. Set "
-        "random_state for that."
+        "random_state to make it repeatable."
     )
 
 
@@ -72,13 +70,13 @@ def data_facts(posterior: "Posterior") -> list[tuple[str, str]]:
     names = list(recipe.input_names)
     facts = [
         ("response", record.response),
-        ("rows", f"{record.n_rows or posterior._source.n_rows:,}"),
+        ("rows", f"{posterior.n_rows:,}"),
         (f"{len(names):,} covariates", listed(names, _MOST_NAMES)),
     ]
     if record.formula:
         facts.insert(0, ("formula", record.formula))
     if record.given:
-        facts.append(("with the rows", listed(list(record.given))))
+        facts.append(("further columns", listed(list(record.given))))
     for name, reason in inner.dropped:
         facts.append((f"left out: {name}", reason))
     if inner.scale:
@@ -91,20 +89,20 @@ def data_facts(posterior: "Posterior") -> list[tuple[str, str]]:
 def numbers(posterior: "Posterior") -> list[tuple[str, str]]:
     """The search in numbers."""
     record, diagnostics = posterior.record, posterior.diagnostics
-    averaged = f"{posterior.n_averaged:,} models with {posterior.averaged_share:.2%} of the mass"
+    share = f"{posterior.averaged_share:.2%} of the probability"
     facts = [
         ("algorithm", record.algorithm),
         ("models evaluated", f"{record.n_evaluated:,}"),
         ("time", f"{record.seconds:.1f} s"),
         ("models kept", f"{len(posterior.models):,}"),
-        ("mass not kept, at most", f"{posterior.lost_mass:.2g}"),
-        ("predictions average over", averaged),
+        ("probability of models not kept, at most", f"{posterior.lost_mass:.2g}"),
+        ("predictions average over", f"{posterior.n_averaged:,} models with {share}"),
     ]
-    if record.algorithm != "enumerate":
+    if not record.exhaustive:
         captured = ", ".join(f"{share:.1%}" for share in diagnostics.captured)
-        facts.append(("share found by each chain", captured))
+        facts.append(("probability found by each chain", captured))
     if diagnostics.unexplored is not None:
-        facts.append(("mass found by one chain alone", f"{diagnostics.unexplored:.2%}"))
+        facts.append(("probability found by one chain alone", f"{diagnostics.unexplored:.2%}"))
     facts += [(f"R-hat of {name}", f"{value:.3f}") for name, value in diagnostics.rhat.items()]
     facts += [
         (f"effective draws of {name}", f"{value:,.0f}")
@@ -115,8 +113,16 @@ def numbers(posterior: "Posterior") -> list[tuple[str, str]]:
         for name, (tried, accepted) in record.moves.items()
     ]
     facts += [
-        (f"{count:,} evaluations", Status(code).meaning)
-        for code, count in sorted(record.status_counts.items())
-        if code != Status.OK
+        (f"{count:,} evaluations", meaning) for count, meaning in failed_evaluations(posterior)
     ]
     return facts
+
+
+def failed_evaluations(posterior: "Posterior") -> list[tuple[int, str]]:
+    """How many evaluations had which problem."""
+    classes = posterior.family.has_trials
+    return [
+        (count, describe_status(Status(code), classes=classes))
+        for code, count in sorted(posterior.record.status_counts.items())
+        if code != Status.OK
+    ]

@@ -60,7 +60,7 @@ def test_agreement_ends_a_run_early_and_reproducibly(algorithm, caplog, same):
     posterior = dbrm.fit(columns, y, **options, stop="agreement")
     assert posterior.record.ended == "agreement"
     assert posterior.diagnostics.agree
-    assert "ended early because its chains agreed" in posterior.summary()
+    assert "The run ended early. Its chains agreed" in posterior.summary()
     (event,) = [record for record in caplog.records if record.event == "agreement"]
     assert event.population < (40 if algorithm == "gmjmcmc" else 40_000)
     assert posterior.record.n_evaluated < dbrm.fit(columns, y, **options).record.n_evaluated + 1

@@ -59,7 +59,7 @@ def test_what_there_is_comes_back(data, settings, send):
     assert posterior.record.ended == "SIGINT"
     assert posterior.record.n_finished == 0
     assert len(posterior.models) > 10
-    assert "interrupted (SIGINT): 0 of 1 chains" in posterior.summary()
+    assert "was interrupted. It was stopped (SIGINT) when 0 of 1 chains" in posterior.summary()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 

@@ -394,7 +394,7 @@ def test_averaging_stops_at_the_cap_and_says_so(flat):
     assert posterior.n_averaged == 2000
     assert posterior.averaged_share == pytest.approx(posterior.models.probability[:2000].sum())
     assert posterior.averaged_share < 0.95
-    assert "Predictions average over the 2,000 most probable models" in posterior.summary()
+    assert "They average over the 2,000 most probable models" in posterior.summary()
 
 
 def test_more_models_are_averaged_where_that_is_asked_for(flat, rng):
@@ -421,7 +421,7 @@ def test_latent_effects_are_kept_for_few_models_unless_more_are_asked_for(rng, m
 
 def test_peaked_posteriors_are_averaged_in_full(exact):
     assert exact.averaged_share >= 0.9999
-    assert "Predictions average" not in exact.summary()
+    assert "Predictions leave models out" not in exact.summary()
 
 
 def test_the_number_averaged_follows_share_and_work():

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 import dbrm
+from dbrm.report.contents import describe
 from dbrm.report.findings import find, headline
-from dbrm.report.page import render_page
+from dbrm.report.html import to_html
 from dbrm.report.rerun import rerun_code
 
 
@@ -34,11 +35,11 @@ def test_a_model_with_nothing_but_a_latent_effect_is_a_finding(walk):
 
 
 def test_the_page_has_a_table_of_them(walk, kepler):
-    page = render_page(walk, walk.rows())
+    page = to_html(describe(walk, walk.rows()))
     assert 'id="latent"' in page
     assert "RW1(t &lt;s&gt;)" in page
     assert "t <s>" not in page
-    assert 'id="latent"' not in render_page(kepler, None)
+    assert 'id="latent"' not in to_html(describe(kepler, None))
 
 
 def test_the_code_on_the_page_names_them(walk):

@@ -27,7 +27,7 @@ def test_a_posterior_shows_formula_verdict_and_features(kepler):
     text = words(kepler._repr_html_())
     assert "Posterior of models for SemiMajorAxisAU" in text
     assert "One formula stands out." in text
-    assert "PeriodDays2⋅HostStarMassSlrMass" in text
+    assert "PeriodDays2·HostStarMassSlrMass" in text
     assert ">0.9999" in text
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.report.page import render_page
+from dbrm.report.contents import describe
+from dbrm.report.html import to_html
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -46,7 +47,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(kepler):
-    return render_page(kepler, kepler.rows())
+    return to_html(describe(kepler, kepler.rows()))
 
 
 def test_the_page_is_well_formed(page):
@@ -91,9 +92,9 @@ def test_the_page_tells_what_the_posterior_says(page, kepler):
 
 
 def test_doubts_are_said_before_the_formula(kepler, with_diagnostics):
-    doubtful = Page(render_page(with_diagnostics(kepler, disagreements=[0]), None)).text
+    doubtful = Page(to_html(describe(with_diagnostics(kepler, disagreements=[0]), None))).text
     assert 0 < doubtful.index("The chains disagree") < doubtful.index("The most probable formula")
-    calm = Page(render_page(kepler, None)).text
+    calm = Page(to_html(describe(kepler, None))).text
     assert "disagree" not in calm
 
 
@@ -109,7 +110,7 @@ def test_names_are_text_never_markup(vague, tmp_path):
 
 
 def test_the_same_posterior_gives_the_same_page(kepler, page):
-    assert render_page(kepler, kepler.rows()) == page
+    assert to_html(describe(kepler, kepler.rows())) == page
 
 
 def test_the_title_can_be_given(kepler, tmp_path):
@@ -129,7 +130,7 @@ def test_it_says_whether_the_run_can_be_repeated(planets, options, words):
     table = planets[0].assign(axis=planets[1])
     effort = {"transforms": [], "n_chains": 1, "n_populations": 1, "scale": "standard"}
     posterior = dbrm.fit("axis ~ PeriodDays + RadiusJpt", data=table, **effort, **options)
-    text = Page(render_page(posterior, None)).text
+    text = Page(to_html(describe(posterior, None))).text
     assert words in text
     assert "dbrm.fit( 'axis ~ PeriodDays + RadiusJpt', data=table," in text
     assert "covariates are standardised" in text
@@ -138,7 +139,7 @@ def test_it_says_whether_the_run_can_be_repeated(planets, options, words):
 def test_a_saved_run_gives_the_same_page(kepler, tmp_path):
     kepler.save(tmp_path / "run.dbrm")
     again = dbrm.load(tmp_path / "run.dbrm")
-    assert render_page(again, None) == render_page(kepler, None)
+    assert to_html(describe(again, None)) == to_html(describe(kepler, None))
 
 
 def test_a_function_without_program_text_is_no_obstacle(rng):
@@ -147,10 +148,10 @@ def test_a_function_without_program_text_is_no_obstacle(rng):
     y = bend.function(x[:, 0]) + 0.01 * rng.normal(size=60)
     posterior = dbrm.fit(x, y, transforms=[bend], n_chains=1, n_populations=2, random_state=1)
     assert "bend" in posterior.best_model.formula
-    text = Page(render_page(posterior, None)).text
+    text = Page(to_html(describe(posterior, None))).text
     assert "As text, LaTeX" in text
     assert "SQL" not in text
-    assert "What stands in angle brackets is your own" in text
+    assert "Replace what is in angle brackets" in text
 
 
 def test_the_code_on_the_page_repeats_the_run(kepler, planets, page):

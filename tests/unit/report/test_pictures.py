@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from dbrm.report.pictures import inline_svg
+from dbrm.report.html import inline_svg
 
 NAME = "{http://www.w3.org/2000/svg}"
 

@@ -1,5 +1,6 @@
-"""Tables that fit a terminal."""
+"""The summary: tables and sentences that fit a terminal."""
 
+import textwrap
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -8,17 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbrm.report.findings import few_rows
-from dbrm.report.wording import describe_status, format_probability
-from dbrm.status import Status
+from dbrm.report.findings import find
+from dbrm.report.rerun import failed_evaluations
+from dbrm.report.wording import format_probability
 
 if TYPE_CHECKING:
-    from dbrm.posterior import Posterior, RunRecord
+    from dbrm.posterior import Posterior
 
 __all__ = ["feature_table", "model_table", "summarise"]
 
-# Predictions from models that hold less than this share are worth a note.
-_ENOUGH_AVERAGED = 0.95
+
+_WIDTH = 100
 
 
 def feature_table(posterior: "Posterior", top: int) -> Table:
@@ -33,7 +34,7 @@ def feature_table(posterior: "Posterior", top: int) -> Table:
 
 
 def latent_table(posterior: "Posterior", top: int) -> Table:
-    """The latent effects on offer."""
+    """The most probable latent effects."""
     table = _table("Latent effects")
     table.add_column("effect", overflow="fold")
     table.add_column("inclusion", justify="right")
@@ -57,14 +58,15 @@ def model_table(posterior: "Posterior", top: int) -> Table:
 
 
 def summarise(posterior: "Posterior", top: int) -> str:
-    """The findings as text: best formula, features, models, and what to know about the run."""
+    """The results as text: best formula, features, models, and what to know about the run."""
     buffer = StringIO()
-    console = Console(file=buffer, width=100, highlight=False)
-    best = posterior.best_model
+    console = Console(file=buffer, width=_WIDTH, highlight=False)
+    best, findings = posterior.best_model, find(posterior)
     console.print(f"Best model (probability {format_probability(best.probability)}):")
     console.print(f"  {best.formula}", soft_wrap=True, markup=False)
-    if scarce := few_rows(posterior):
-        console.print(scarce, markup=False)
+    for finding in findings:
+        if finding.level == "bad":
+            buffer.write(_wrap(f"Warning: {finding.title}. {finding.text}"))
     console.print()
     console.print(feature_table(posterior, top))
     console.print()
@@ -73,51 +75,27 @@ def summarise(posterior: "Posterior", top: int) -> str:
         console.print()
     console.print(model_table(posterior, min(top, 5)))
     console.print()
-    for line in _notes(posterior):
-        console.print(line, markup=False)
+    buffer.write(_wrap(_effort(posterior)))
+    for finding in findings:
+        if finding.level != "bad":
+            buffer.write(_wrap(f"{finding.title}. {finding.text}"))
+    for count, meaning in failed_evaluations(posterior):
+        buffer.write(_wrap(f"{count:,} evaluations: {meaning}."))
     return buffer.getvalue().rstrip() + "\n"
 
 
-def _notes(posterior: "Posterior") -> list[str]:
+def _effort(posterior: "Posterior") -> str:
     record = posterior.record
-    notes = [
-        f"{record.n_evaluated:,} model evaluations in {record.n_chains} chains, "
-        f"{record.seconds:.1f} s; {len(posterior.models):,} models kept."
-    ]
-    notes += _misses(record)
-    if record.algorithm != "enumerate":
-        notes.append(posterior.diagnostics.verdict())
-    for name, (tried, accepted) in record.moves.items():
-        notes.append(f"Moves '{name}': {tried:,} tried, {accepted / max(tried, 1):.1%} accepted.")
-    if posterior.lost_mass > 1e-6:
-        notes.append(f"Models not kept hold at most {posterior.lost_mass:.2g} of the probability.")
-    if posterior.averaged_share < _ENOUGH_AVERAGED:
-        notes.append(
-            f"Predictions average over the {posterior.n_averaged:,} most probable models, which "
-            f"hold {posterior.averaged_share:.0%} of the probability; max_averaged= allows more."
-        )
-    glm = posterior._source.glm
-    classes = glm is not None and glm.family.has_trials
-    for code, count in sorted(record.status_counts.items()):
-        if code != Status.OK:
-            meaning = describe_status(Status(code), classes=classes)
-            notes.append(f"{count:,} evaluations: {meaning}.")
-    return notes
+    chains = "1 chain" if record.n_chains == 1 else f"{record.n_chains} chains"
+    searched = "" if record.exhaustive else f" in {chains}"
+    return (
+        f"{record.n_evaluated:,} model evaluations{searched}, {record.seconds:.1f} s; "
+        f"{len(posterior.models):,} models kept."
+    )
 
 
-def _misses(record: "RunRecord") -> list[str]:
-    """What the run was to bring and did not."""
-    notes = []
-    if record.ended == "agreement":
-        notes.append("The run ended early because its chains agreed.")
-    elif record.ended:
-        notes.append(
-            f"The run was interrupted ({record.ended}): {record.n_finished} of {record.n_chains} "
-            "chains in it came to their end."
-        )
-    for chain, failure in record.failures.items():
-        notes.append(f"Chain {chain} failed and is not in it: {failure.splitlines()[-1]}")
-    return notes
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False) + "\n"
 
 
 def _table(title: str) -> Table:
