@@ -16,6 +16,7 @@ from dbrm.data import learn_recipe
 from dbrm.datasets import load_exoplanets, simulate_planets
 from dbrm.evidence import GaussianEngine, KnownVariance
 from dbrm.evolution import Filtration, Grammar, Problem, Registry, SearchBudget, simple_features
+from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import column_status, resolve_transforms
 from dbrm.priors import Complexity
 from dbrm.status import Status
@@ -38,9 +39,9 @@ class Exhausted:
             table=table,
             engine=self._engine,
             model_prior=Complexity(self._penalty),
-            grammar=Grammar(resolve_transforms(transforms)),
+            grammar=Grammar(resolve_transforms(transforms), 5, TOTAL, 4, OptimizeThenTransform()),
             filtration=Filtration(),
-            budget=SearchBudget(),
+            budget=SearchBudget(15, 1, n_init=1, n_final=1),
             max_model_size=TOTAL,
         )
         features, columns = simple_features(problem, TOTAL)

@@ -29,6 +29,7 @@ from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import _FeatureSpace
 from dbrm.evolution.algorithms.sampling import fill_reservoir
 from dbrm.evolution.chain import ChainRecord
+from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import resolve_transforms
 from dbrm.priors import Complexity
 from dbrm.search import Mjmcmc, OptimiserMix
@@ -73,12 +74,16 @@ def closed_problem(rng, *, n_covariates, population_size, n_steps=20):
             operators=Operators(1.0, 1.0, 1.0, 0.0),
             max_depth=1,
             max_complexity=2,
+            max_projection=4,
+            projection=OptimizeThenTransform(),
         ),
         # Nothing is worth keeping: the first phase is to meet every feature.
         filtration=Filtration(threshold=1.0),
         budget=SearchBudget(
             population_size=population_size,
             n_populations=8,
+            n_init=20_000,
+            n_final=20_000,
             mjmcmc=Mjmcmc(n_steps=n_steps, optimisers=optimisers, local_moves=2),
         ),
         max_model_size=MOST,

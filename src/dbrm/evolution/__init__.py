@@ -10,11 +10,20 @@ from dbrm.evolution.algorithms import (
     proceed,
 )
 from dbrm.evolution.algorithms.enumeration import run_enumeration
-from dbrm.evolution.block_columns import FeatureColumns
 from dbrm.evolution.candidate_check import Candidate, check_candidates
 from dbrm.evolution.chain import ChainProgress, ChainResult, Draws
 from dbrm.evolution.latent import LatentTerms
-from dbrm.evolution.problem import Filtration, Grammar, Operators, Problem, SearchBudget, Stop
+from dbrm.evolution.operators import Grammar, Operators
+from dbrm.evolution.problem import (
+    MAX_MERGED,
+    MAX_MODELS,
+    WINDOW,
+    FeatureColumns,
+    Filtration,
+    Problem,
+    SearchBudget,
+    Stop,
+)
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
@@ -23,6 +32,9 @@ from dbrm.evolution.sweep.simple import simple_features, sweep_features
 
 __all__ = [
     "ALGORITHMS",
+    "MAX_MERGED",
+    "MAX_MODELS",
+    "WINDOW",
     "AbstractAlgorithm",
     "AbstractChain",
     "AbstractStrategy",

@@ -7,7 +7,7 @@ decided elsewhere.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import final
 
@@ -16,15 +16,92 @@ import numpy.typing as npt
 
 from dbrm._typing import FloatArray
 from dbrm.data.schema import refuse_unless
-from dbrm.evolution.problem import Grammar, Operators
+from dbrm.errors import InvalidSettingError
+from dbrm.evolution.projection import AbstractStrategy
 from dbrm.evolution.snapshot import Snapshot
-from dbrm.features import Feature, Transform, modify, multiply
+from dbrm.evolution.units import Units
+from dbrm.features import Feature, Transform, TwoValued, modify, multiply
 
-__all__ = ["OperatorMemory", "Parents", "create", "draw_operator"]
+__all__ = ["Grammar", "OperatorMemory", "Operators", "Parents", "create", "draw_operator"]
 
 
 # Makes a projection of the children, or None: see `dbrm.evolution.projection.Projector`.
 Build = Callable[[np.random.Generator, Transform, list[Feature]], Feature | None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Operators:
+    r"""Weights of the operators that create features: :math:`P_m, P_c, P_t, P_p` of the paper.
+
+    They need not add to one.
+    """
+
+    mutation: float = 3.0
+    crossover: float = 4.0
+    modification: float = 4.0
+    projection: float = 1.0
+
+    def __post_init__(self) -> None:
+        weights = (self.mutation, self.crossover, self.modification, self.projection)
+        if not all(0.0 <= weight < np.inf for weight in weights) or not sum(weights) > 0:
+            msg = (
+                "operators needs weights that are not negative and not all zero for mutation, "
+                f"crossover, modification and projection; got {self!r}."
+            )
+            raise InvalidSettingError(msg)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    r"""Which features can exist.
+
+    Parameters
+    ----------
+    transforms
+        The set :math:`\mathcal{G}`.
+    max_depth
+        :math:`D_{max}`.
+    max_complexity
+        Largest :math:`c(F)`.
+    operators, adaptive
+        Weights of the operators, and whether they follow what each operator achieves.
+    max_projection
+        Most inputs of one projection.
+    projection
+        How the weights of projections are chosen.
+    excluded
+        Keys of features that must not be used as such; they may still be parts of others.
+    units
+        Dimensions of the covariates; without them everything goes with everything.
+    two_valued
+        The covariates of two values, of which functions are only other labels.
+    """
+
+    transforms: tuple[Transform, ...]
+    max_depth: int
+    max_complexity: int
+    max_projection: int
+    projection: AbstractStrategy
+    operators: Operators = field(default_factory=Operators)
+    excluded: frozenset[int] = frozenset()
+    units: Units | None = None
+    two_valued: TwoValued = field(default_factory=TwoValued)
+    adaptive: bool = False
+
+    def admits(self, feature: Feature) -> bool:
+        """Whether a feature keeps to the limits, is not excluded and makes sense.
+
+        Dimensional sense, and a sense of its own: a function of a two-valued column has none.
+        """
+        return (
+            feature.complexity <= self.max_complexity
+            and feature.depth <= self.max_depth
+            and feature.key not in self.excluded
+            and (self.units is None or self.units.allow(feature))
+            and not self.two_valued.relabels(feature)
+        )
 
 
 @final

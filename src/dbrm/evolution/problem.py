@@ -8,106 +8,49 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.data import Table, to_unit_length
+from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm.data import Block, Table, to_unit_length
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import AbstractEngine, AbstractOutOfCoreEngine, AbstractPrepared, LatentEngine
-from dbrm.evolution.block_columns import FeatureColumns
+from dbrm.evidence import (
+    AbstractColumns,
+    AbstractEngine,
+    AbstractOutOfCoreEngine,
+    AbstractPrepared,
+    LatentEngine,
+)
 from dbrm.evolution.heredity import Heredity, HeredityRule
 from dbrm.evolution.information import InformationRule
 from dbrm.evolution.latent import LatentTerms
-from dbrm.evolution.projection import AbstractStrategy, OptimizeThenTransform, Projector
+from dbrm.evolution.operators import Grammar
+from dbrm.evolution.projection import Projector
 from dbrm.evolution.registry import Registry
-from dbrm.evolution.units import Units
 from dbrm.features import (
     ColumnCache,
     Feature,
-    Transform,
-    TwoValued,
     covariate,
     evaluate,
     fit_knots,
 )
+from dbrm.features.evaluation import Reader, collect
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 from dbrm.status import Status
 
-__all__ = ["Filtration", "Grammar", "Operators", "Problem", "SearchBudget", "Stop"]
+__all__ = [
+    "MAX_MERGED",
+    "MAX_MODELS",
+    "WINDOW",
+    "FeatureColumns",
+    "Filtration",
+    "Problem",
+    "SearchBudget",
+    "Stop",
+]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Operators:
-    r"""Weights of the operators that create features: :math:`P_m, P_c, P_t, P_p` of the paper.
-
-    They need not add to one.
-    """
-
-    mutation: float = 3.0
-    crossover: float = 4.0
-    modification: float = 4.0
-    projection: float = 1.0
-
-    def __post_init__(self) -> None:
-        weights = (self.mutation, self.crossover, self.modification, self.projection)
-        if not all(0.0 <= weight < np.inf for weight in weights) or not sum(weights) > 0:
-            msg = (
-                "operators needs weights that are not negative and not all zero for mutation, "
-                f"crossover, modification and projection; got {self!r}."
-            )
-            raise InvalidSettingError(msg)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Grammar:
-    r"""Which features can exist.
-
-    Parameters
-    ----------
-    transforms
-        The set :math:`\mathcal{G}`.
-    max_depth
-        :math:`D_{max}`.
-    max_complexity
-        Largest :math:`c(F)`.
-    operators, adaptive
-        Weights of the operators, and whether they follow what each operator achieves.
-    max_projection
-        Most inputs of one projection.
-    projection
-        How the weights of projections are chosen.
-    excluded
-        Keys of features that must not be used as such; they may still be parts of others.
-    units
-        Dimensions of the covariates; without them everything goes with everything.
-    two_valued
-        The covariates of two values, of which functions are only other labels.
-    """
-
-    transforms: tuple[Transform, ...]
-    operators: Operators = field(default_factory=Operators)
-    max_depth: int = 5
-    max_complexity: int = 12
-    max_projection: int = 4
-    excluded: frozenset[int] = frozenset()
-    units: Units | None = None
-    two_valued: TwoValued = field(default_factory=TwoValued)
-    adaptive: bool = False
-    projection: AbstractStrategy = field(default_factory=OptimizeThenTransform)
-
-    def admits(self, feature: Feature) -> bool:
-        """Whether a feature keeps to the limits, is not excluded and makes sense.
-
-        Dimensional sense, and a sense of its own: a function of a two-valued column has none.
-        """
-        return (
-            feature.complexity <= self.max_complexity
-            and feature.depth <= self.max_depth
-            and feature.key not in self.excluded
-            and (self.units is None or self.units.allow(feature))
-            and not self.two_valued.relabels(feature)
-        )
+#: Models that one chain, and that all chains together, keep unless memory is limited; and how far
+#: below the best one they may be (nats).
+MAX_MODELS, MAX_MERGED, WINDOW = 100_000, 200_000, 25.0
 
 
 @final
@@ -179,15 +122,15 @@ class SearchBudget:
         When to end early.
     """
 
-    population_size: int = 15
-    n_populations: int = 60
+    population_size: int
+    n_populations: int
+    n_init: int
+    n_final: int
     mjmcmc: Mjmcmc = field(default_factory=Mjmcmc)
-    n_init: int = 20_000
-    n_final: int = 20_000
     reservoir: int = 100
-    max_models: int = 100_000
-    max_merged: int = 200_000
-    window: float = 25.0
+    max_models: int = MAX_MODELS
+    max_merged: int = MAX_MERGED
+    window: float = WINDOW
     max_averaged: int | None = None
     stop: Stop = field(default_factory=Stop)
 
@@ -333,6 +276,30 @@ class Problem:
         size_terms = np.where(sizes <= self.max_model_size, size_terms, -np.inf)
         terms = np.concatenate([feature_terms, self.latent.log_prior]).astype(np.float64)
         return PriorTerms(terms, size_terms, latent=self.latent.count_log_prior)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureColumns(AbstractColumns):
+    """The columns of some features, computed block by block; parts in common once per block."""
+
+    features: tuple[Feature, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.features)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(sorted({name for feature in self.features for name in feature.covariates}))
+
+    def make(self, block: Block) -> list[Column]:
+        reader, cache = Reader(block.columns), ColumnCache()
+        with np.errstate(all="ignore"):
+            return [collect(feature, reader, cache) for feature in self.features]
+
+    def take(self, positions: IntArray) -> "FeatureColumns":
+        return FeatureColumns(tuple(self.features[j] for j in positions))
 
 
 def _correlation(values: Matrix, residual: Column) -> FloatArray:

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, TypeVar
 
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution import Filtration, Operators, SearchBudget, Stop
+from dbrm.evolution import MAX_MERGED, MAX_MODELS, WINDOW, Filtration, Operators, SearchBudget, Stop
 from dbrm.run.settings import Settings
 from dbrm.search import KernelMix, Mjmcmc, OptimiserMix
 
@@ -49,20 +49,19 @@ def search_budget(settings: Settings, default_steps: int) -> SearchBudget:
         ),
         max_models=per_chain,
         max_merged=merged,
-        window=SearchBudget().window if settings.subsample is None else _SUBSAMPLE_WINDOW,
+        window=WINDOW if settings.subsample is None else _SUBSAMPLE_WINDOW,
         max_averaged=settings.max_averaged,
     )
 
 
 def _memory_limits(settings: Settings) -> tuple[int, int]:
     """Most models of one chain and of the posterior: half of `max_memory` for either."""
-    usual = SearchBudget()
     if settings.max_memory is None:
-        return usual.max_models, usual.max_merged
+        return MAX_MODELS, MAX_MERGED
     models = int(settings.max_memory * 1e6 / _BYTES_PER_MODEL / 2)
     return (
-        max(min(models // settings.n_chains, usual.max_models), 1),
-        max(min(models, usual.max_merged), 1),
+        max(min(models // settings.n_chains, MAX_MODELS), 1),
+        max(min(models, MAX_MERGED), 1),
     )
 
 

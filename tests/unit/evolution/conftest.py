@@ -6,6 +6,7 @@ import pytest
 from dbrm.data import Table
 from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.evolution import Filtration, Grammar, Operators, Problem, SearchBudget
+from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import covariate, resolve_transforms
 from dbrm.priors import Complexity
 
@@ -43,9 +44,11 @@ def pose():
                 operators=Operators() if operators is None else operators,
                 max_depth=max_depth,
                 max_complexity=max_complexity,
+                max_projection=4,
+                projection=OptimizeThenTransform(),
             ),
             filtration=Filtration() if filtration is None else filtration,
-            budget=SearchBudget(population_size=population_size, n_populations=n_populations),
+            budget=SearchBudget(population_size, n_populations, n_init=20_000, n_final=20_000),
             max_model_size=max_model_size,
             always=tuple(covariate(name) for name in always),
             pool=tuple(pool),

@@ -1,7 +1,5 @@
 """Tests of `dbrm.evolution.algorithms`: names and traits."""
 
-from dataclasses import replace
-
 import pytest
 
 from dbrm.errors import UnknownNameError
@@ -31,5 +29,5 @@ def test_algorithms_that_search_have_chains():
     ("name", "total"), [("gmjmcmc", 7), ("rgmjmcmc", 18), ("pool-gibbs", 18), ("mjmcmc", 11)]
 )
 def test_total_counts_populations_and_steps(name, total):
-    budget = replace(SearchBudget(), n_populations=7, n_final=11)
+    budget = SearchBudget(15, n_populations=7, n_init=5, n_final=11)
     assert find_algorithm(name).total(budget) == total

@@ -7,8 +7,9 @@ import pytest
 
 import dbrm
 from dbrm.errors import InvalidSettingError
-from dbrm.evolution.operators import Parents, create, draw_operator
-from dbrm.evolution.problem import Filtration, Grammar, Operators
+from dbrm.evolution.operators import Grammar, Operators, Parents, create, draw_operator
+from dbrm.evolution.problem import Filtration
+from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import Covariate, Modification, Product, Projection, project, resolve_transforms
 
 # One false alarm per million runs.
@@ -23,7 +24,11 @@ def parents(**options):
 
 def grammar(operators=None, transforms=("tanh", "sin"), **limits):
     chosen = Operators() if operators is None else operators
-    return Grammar(resolve_transforms(list(transforms)), operators=chosen, **limits)
+    limits = {"max_depth": 5, "max_complexity": 12, "max_projection": 4} | limits
+    strategy = OptimizeThenTransform()
+    return Grammar(
+        resolve_transforms(list(transforms)), operators=chosen, projection=strategy, **limits
+    )
 
 
 def build(_, transform, children):

@@ -166,7 +166,7 @@ def test_pool_gibbs_has_the_same_target(data):
 
 def test_rgmjmcmc_has_the_same_target_and_draws_no_weights(data, rng):
     """A new draw could never be left again: no way back leads through it."""
-    budget = SearchBudget(population_size=8, n_populations=6, n_final=30)
+    budget = SearchBudget(population_size=8, n_populations=6, n_init=20_000, n_final=30)
     problem = replace(fit(data, Bayes(), 1)._problem, budget=budget)
     run = Rgmjmcmc(rng, problem)
     while not run._evolution.finished:

@@ -11,6 +11,7 @@ from dbrm.data import Table
 from dbrm.errors import UnknownNameError
 from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.evolution import ChainResult, Filtration, Grammar, Problem, SearchBudget
+from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import resolve_transforms
 from dbrm.posterior import merge_chains
 from dbrm.priors import Complexity
@@ -28,9 +29,9 @@ def problem(rng):
         table=Table(("x", "z", "u"), values),
         engine=SimpleNamespace(refines=False),
         model_prior=Complexity(PENALTY),
-        grammar=Grammar(resolve_transforms(["troot", "sin"])),
+        grammar=Grammar(resolve_transforms(["troot", "sin"]), 5, 10, 4, OptimizeThenTransform()),
         filtration=Filtration(),
-        budget=SearchBudget(),
+        budget=SearchBudget(15, 1, n_init=1, n_final=1),
         max_model_size=5,
     )
 

@@ -16,9 +16,9 @@ from dbrm._typing import FloatArray, Mask
 from dbrm.data.schema import ArrayOf, Flag, Whole, refuse_unless
 from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractChain
 from dbrm.evolution.chain import CHAIN_LAYOUT, ChainProgress, ChainRecord, ChainResult
-from dbrm.evolution.operators import OperatorMemory
+from dbrm.evolution.operators import OperatorMemory, Operators
 from dbrm.evolution.population import Population, first_population, next_population
-from dbrm.evolution.problem import Operators, Problem, SearchBudget
+from dbrm.evolution.problem import Problem, SearchBudget
 from dbrm.evolution.snapshot import (
     GENERATOR_LAYOUT,
     Layout,
