@@ -10,7 +10,7 @@ import pytest
 from tests.statistical.exhaustive import invariance_error, transition_matrix
 
 from dbrm._kernels import mjmcmc as source
-from dbrm._kernels.plain import plain
+from dbrm._kernels.compilation import plain
 from dbrm._kernels.store import new_store
 from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
 

@@ -11,6 +11,7 @@ from math import lgamma
 import numba as nb
 import numpy as np
 
+from dbrm._kernels.compilation import INTERNAL, ONCE
 from dbrm._kernels.glm_dispersion import log_likelihood, profile_shape
 from dbrm._kernels.glm_firth import firth
 from dbrm._kernels.glm_linalg import cholesky
@@ -29,7 +30,6 @@ from dbrm._kernels.glm_newton import (
 )
 from dbrm._kernels.glm_problem import problem_of
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL, expect
-from dbrm._kernels.internal import INTERNAL, ONCE
 from dbrm._kernels.piecewise import glm_score_one
 
 __all__ = [

@@ -9,9 +9,9 @@ prior (Firth 1993, Heinze & Schemper 2002). With leverages
 import numba as nb
 import numpy as np
 
+from dbrm._kernels.compilation import INTERNAL
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
 from dbrm._kernels.glm_rows import expect, weight_slopes
-from dbrm._kernels.internal import INTERNAL
 
 __all__ = ["firth"]
 

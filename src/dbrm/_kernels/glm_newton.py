@@ -8,9 +8,9 @@ at most about :math:`\frac16\lambda^2\max|\Delta\eta|`, which is what the iterat
 import numba as nb
 import numpy as np
 
+from dbrm._kernels.compilation import INTERNAL, ONCE
 from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, INVERSE, LOG, expect
-from dbrm._kernels.internal import INTERNAL, ONCE
 
 __all__ = [
     "AT_MAXIMUM",

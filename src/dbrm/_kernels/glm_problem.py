@@ -6,8 +6,8 @@ import numba as nb
 import numpy as np
 from numba import types
 
+from dbrm._kernels.compilation import INTERNAL
 from dbrm._kernels.glm_dispersion import Constants
-from dbrm._kernels.internal import INTERNAL
 from dbrm._kernels.opaque_records import from_words, owned, to_words
 
 __all__ = [

@@ -27,7 +27,7 @@ Every model looked at on the way is kept in the store. Random numbers are drawn 
 a generator that enumerates all outcomes.
 
 Moves and walk are one module because they are needed uncompiled together: for such tests and
-for likelihoods written in Python, `dbrm._kernels.plain` copies them module by module.
+for likelihoods written in Python, `dbrm._kernels.compilation` copies them module by module.
 
 To add an optimiser, write a function beside `_greedy` and `_anneal`, give it a weight in
 `OptimiserMix` and a branch in `_optimise`; for a kernel, `KernelMix` and `_propose`, or a branch
@@ -41,8 +41,8 @@ import numba as nb
 import numpy as np
 
 from dbrm._kernels.bits import pack
+from dbrm._kernels.compilation import INTERNAL, ONCE
 from dbrm._kernels.evaluation import evaluate
-from dbrm._kernels.internal import INTERNAL, ONCE
 from dbrm._kernels.store import find, insert
 
 __all__ = [

@@ -25,8 +25,8 @@ from dbrm._kernels.banded import (
     solve_lower,
     solve_upper,
 )
+from dbrm._kernels.compilation import INTERNAL, ONCE
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, linearise
-from dbrm._kernels.internal import INTERNAL, ONCE
 
 __all__ = ["OK", "SINGULAR", "STUCK", "Mode", "find_mode", "posterior_parts"]
 

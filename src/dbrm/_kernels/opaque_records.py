@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from dbrm._kernels.internal import INTERNAL
+from dbrm._kernels.compilation import INTERNAL
 
 __all__ = ["check_layout", "from_words", "owned", "to_words"]
 

@@ -7,13 +7,13 @@ of the `Counts` that is decorated with ``@MODEL_PRIORS.register(name)``.
 from dbrm._choices import import_modules
 from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
 from dbrm.priors.costs import WithCosts
-from dbrm.priors.names import resolve_model_prior
 from dbrm.priors.structure import (
     BetaBinomial,
     Complexity,
     LogicRegression,
     ScriptWeights,
     Uniform,
+    resolve_model_prior,
 )
 
 __all__ = [

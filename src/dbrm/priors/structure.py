@@ -12,7 +12,14 @@ from dbrm.errors import InvalidSettingError
 from dbrm.features import Covariate, Feature, Modification, Product, Projection
 from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
 
-__all__ = ["BetaBinomial", "Complexity", "LogicRegression", "ScriptWeights", "Uniform"]
+__all__ = [
+    "BetaBinomial",
+    "Complexity",
+    "LogicRegression",
+    "ScriptWeights",
+    "Uniform",
+    "resolve_model_prior",
+]
 
 
 @final
@@ -209,3 +216,23 @@ def _count_signs(feature: Feature) -> int:
         case Projection():
             return inside + 2 + len(feature.children)
     return inside
+
+
+def resolve_model_prior(
+    penalty: str | float | ModelPrior, *, n: float, n_covariates: int, n_transforms: int = 0
+) -> ModelPrior:
+    r"""Turn ``penalty`` into a model prior.
+
+    A name is that of a registered prior; a number is :math:`-\log a` of the paper's prior.
+    """
+    if isinstance(penalty, ModelPrior):
+        return penalty
+    if isinstance(penalty, str):
+        return MODEL_PRIORS.find(penalty)(Counts(n, n_covariates, n_transforms))
+    if isinstance(penalty, bool) or not isinstance(penalty, (int, float)):
+        msg = (
+            "penalty must be a number, a ModelPrior, or one of "
+            f"{', '.join(MODEL_PRIORS)}; got {penalty!r}."
+        )
+        raise InvalidSettingError(msg)
+    return Complexity(float(penalty))

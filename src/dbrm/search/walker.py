@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._kernels import mjmcmc as source
+from dbrm._kernels.compilation import plain
 from dbrm._kernels.evaluation import COMPILED_CONTEXTS
-from dbrm._kernels.plain import plain
 from dbrm._kernels.store import Store, new_store, refill
 from dbrm._typing import FloatArray, IntArray, Mask, Masks
 from dbrm.data.schema import refuse_unless

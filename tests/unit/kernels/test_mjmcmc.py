@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dbrm._kernels import mjmcmc
-from dbrm._kernels.plain import plain
+from dbrm._kernels.compilation import plain
 from dbrm._kernels.store import new_store
 from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.search import KERNEL_NAMES, KernelMix, Mjmcmc
