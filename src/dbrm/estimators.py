@@ -7,7 +7,7 @@ with the same defaults unless the class names others, and `inspect.signature` sh
 from collections.abc import Mapping
 from dataclasses import fields
 from inspect import Parameter, Signature
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +22,31 @@ from sklearn.utils.validation import (
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix, TableLike
 from dbrm.data import Recipe, check_weights, is_source, refuse_other_order
-from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.errors import InvalidDataError, InvalidSettingError, suggest
 from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior import Posterior
 from dbrm.posterior.rows import split_rows
-from dbrm.run.settings import Settings
+from dbrm.run.settings import Settings, SettingsOptions
 
 __all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor"]
 
 
+class EstimatorOptions(SettingsOptions, total=False):
+    """The parameters of the estimators, for editors and type checkers."""
+
+    warm_start: bool
+    eta: float
+    threshold: float
+
+
 class _SettingsEstimator(BaseEstimator):
     """An estimator whose parameters are the settings, and what a class adds or changes."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **settings: Unpack[EstimatorOptions]) -> None: ...
 
     def __init_subclass__(cls, defaults: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -44,7 +56,8 @@ class _SettingsEstimator(BaseEstimator):
         def __init__(self: Any, **given: Any) -> None:  # noqa: N807
             for name in given:
                 if name not in values:
-                    msg = f"{cls.__name__}() got an unexpected keyword argument {name!r}"
+                    near = suggest(name, values)
+                    msg = f"{cls.__name__}() got an unexpected keyword argument {name!r}{near}"
                     raise TypeError(msg)
             for name, default in values.items():
                 setattr(self, name, given.get(name, default))

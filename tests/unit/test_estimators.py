@@ -129,7 +129,7 @@ def test_the_classifier_has_the_settings_and_a_threshold():
     settings = {field.name: field.default for field in fields(Settings)} | {"warm_start": False}
     assert dbrm.DBRMClassifier().get_params() == settings | {"family": "binomial", "eta": 0.5}
     assert dbrm.DBRMFeatures().get_params() == settings | {"threshold": 0.5}
-    with pytest.raises(TypeError, match="unexpected keyword argument 'etta'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'etta' .did you mean 'eta'"):
         dbrm.DBRMClassifier(etta=0.3)
 
 
