@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbrm.cli.errors import told_to_the_user
-from dbrm.cli.json_text import json_text
+from dbrm.cli.console import json_text, show_errors
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,7 +68,7 @@ def reproduce(
         msg = f"there is no table {what!r}. There are {', '.join(tables.TABLES)} and all."
         raise typer.BadParameter(msg)
     options = Options(runs, chains, _PRESETS[preset], populations)
-    with told_to_the_user(), _resumable():
+    with show_errors(), _resumable():
         for name in tables.TABLES if what == "all" else [what]:
             with counting_bar(f"{name}, runs") as update:
                 files = tables.reproduce(name, out, options, jobs=jobs, watch=update)
@@ -104,7 +103,7 @@ def list_sets(
 @data.command()
 def fetch(names: Names = None) -> None:
     """Download data sets that are not on this machine yet, and print the paths of their files."""
-    with told_to_the_user():
+    with show_errors():
         for entry in _find(names):
             for path in entry.fetch():
                 typer.echo(path)
@@ -117,7 +116,7 @@ def export(
 ) -> None:
     """Write a data set, prepared as in the paper, as CSV: one file, or train and test."""
     (entry,) = _find([name])
-    with told_to_the_user():
+    with show_errors():
         folder.mkdir(parents=True, exist_ok=True)
         for part, table in entry.tables().items():
             path = folder / (f"{name}.csv" if part == "all" else f"{name}-{part}.csv")

@@ -1,4 +1,4 @@
-"""The program ``dbrm``: one file per command, put together here."""
+"""The program ``dbrm``: all commands put together."""
 
 from typing import Annotated
 
@@ -7,9 +7,7 @@ import typer
 from dbrm import __version__
 from dbrm.cli.demo import demo
 from dbrm.cli.fit import fit
-from dbrm.cli.predict import predict
-from dbrm.cli.report import report
-from dbrm.cli.show import show
+from dbrm.cli.saved import predict, report, show
 from dbrm_paper.commands import data, reproduce
 
 __all__ = ["app"]

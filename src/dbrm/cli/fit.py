@@ -1,22 +1,25 @@
 """``dbrm fit``: from a table in a file to the models behind it."""
 
+import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbrm.cli.errors import told_to_the_user
-from dbrm.cli.latent_text import read_latent
-from dbrm.cli.show import print_posterior
+from dbrm.cli.console import find_column, show_errors
+from dbrm.cli.saved import print_posterior
 from dbrm.errors import Terminated
 
 if TYPE_CHECKING:
+    from dbrm.latent import Latent
     from dbrm.posterior import Posterior
 
-__all__ = ["fit"]
+__all__ = ["fit", "read_latent"]
 
+_EFFECT = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -26,15 +29,15 @@ def fit(
     ] = None,
     response: Annotated[str | None, typer.Option(help="Column to explain.")] = None,
     family: Annotated[
-        str, typer.Option(help="Family of the response, such as binomial or poisson.")
-    ] = "gaussian",
+        str | None, typer.Option(help="Family of the response, such as binomial or poisson.")
+    ] = None,
     transforms: Annotated[
         str | None, typer.Option(help="Functions or named sets, such as 'sin,troot' or smooth.")
     ] = None,
     ignore: Annotated[str | None, typer.Option(help="Columns to leave out: 'id,name'.")] = None,
-    offset: Annotated[str | None, typer.Option(help="Column of the known part.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
-    exposure: Annotated[str | None, typer.Option(help="Column of times or areas.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
     weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
     latent: Annotated[
         list[str] | None,
@@ -44,37 +47,45 @@ def fit(
         str | None, typer.Option(help="identity, logit, probit, cloglog, log or inverse.")
     ] = None,
     prior: Annotated[str | None, typer.Option(help="Prior of the coefficients.")] = None,
-    penalty: Annotated[str | None, typer.Option(help="aic, bic, or nats per complexity.")] = None,
+    penalty: Annotated[
+        str | None, typer.Option(help="aic, bic, or a number per complexity.")
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="paper_text or paper_code.")] = None,
     algorithm: Annotated[
-        str, typer.Option(help="gmjmcmc, rgmjmcmc, pool-gibbs, mjmcmc or enumerate.")
-    ] = "gmjmcmc",
-    n_chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4,
-    n_populations: Annotated[int, typer.Option(min=1, help="Populations of each chain.")] = 60,
+        str | None, typer.Option(help="gmjmcmc, rgmjmcmc, pool-gibbs, mjmcmc or enumerate.")
+    ] = None,
+    n_chains: Annotated[int | None, typer.Option(min=1, help="Independent chains.")] = None,
+    n_populations: Annotated[
+        int | None, typer.Option(min=1, help="Populations of each chain.")
+    ] = None,
     time_budget: Annotated[
         str | None, typer.Option(help="End after about this time: 60s, 5m, 1h.")
     ] = None,
     subsample: Annotated[
-        int | None, typer.Option(min=1000, help="Rows compared in the search of tall data.")
+        int | None,
+        typer.Option(min=1000, help="Rows used in the search of a large file."),
     ] = None,
-    missing: Annotated[str, typer.Option(help="Missing values: error or indicator.")] = "error",
+    missing: Annotated[str | None, typer.Option(help="Missing values: error or indicator.")] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed; the same seed, the same run.")
+        int | None, typer.Option(min=0, help="Seed: the same seed gives the same run.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; -1 for all cores.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder in which the run survives its process.")
+        Path | None, typer.Option(help="Folder that keeps the run, so that it can be resumed.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Go on with the run in this folder; nothing else is needed.")
+        Path | None, typer.Option(help="Continue the run in this folder; nothing else is needed.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Save the posterior, for show and predict.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the findings as an HTML page.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the results as an HTML page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Search for readable models of one column of a table."""
+    """Search for readable models of one column of a table.
+
+    Options that are left out have the defaults of dbrm.fit.
+    """
     from dbrm import fitting
     from dbrm.data.files import read_columns
     from dbrm.run.out_of_core import column_names_if_tall
@@ -85,15 +96,15 @@ def fit(
             msg = "--resume takes data and settings from the folder: leave DATA and --response out."
             raise typer.BadParameter(msg)
         how: dict[str, Any] = {} if seconds is None else {"time_budget": seconds}
-        with told_to_the_user():
-            posterior = _found(fitting.resume, resume, n_jobs=jobs, progress=not as_json, **how)
+        with show_errors():
+            posterior = _run(fitting.resume, resume, n_jobs=jobs, progress=not as_json, **how)
             _show(posterior, out, report, as_json=as_json)
         return
     if data is None or response is None:
         msg = "give a table and --response, the column to explain; or --resume and a folder."
         raise typer.BadParameter(msg)
-    with told_to_the_user():
-        # Of a file that is read in blocks columns are only named.
+    with show_errors():
+        # A file that is read in blocks has names of columns here, and no values.
         names = None if latent else column_names_if_tall(data)
         columns = read_columns(data) if names is None else {name: name for name in names}
         y = _take(columns, response)
@@ -102,42 +113,45 @@ def fit(
             argument: _take(columns, name) for argument, name in named.items() if name is not None
         }
         left_out = [name for name in _listed(ignore) if _take(columns, name) is not None]
-        posterior = _found(
+        settings = {
+            "family": family,
+            "link": link,
+            "latent": read_latent(latent, columns) if latent else None,
+            "transforms": _listed(transforms) or None,
+            "prior": prior,
+            "penalty": _penalty(penalty),
+            "preset": preset,
+            "algorithm": algorithm,
+            "n_chains": n_chains,
+            "n_populations": n_populations,
+            "time_budget": seconds,
+            "subsample": subsample,
+            "missing": missing,
+            "random_state": seed,
+            "n_jobs": jobs,
+            "checkpoint": checkpoint,
+        }
+        posterior = _run(
             fitting.fit,
             columns if names is None else data,
             y,
             **rows,
             ignore=() if names is None else left_out,
-            family=family,
-            latent=read_latent(latent, columns) if latent else (),
-            subsample=subsample,
-            link=link,
-            prior=prior,
-            preset=preset,
-            algorithm=algorithm,
-            transforms=_listed(transforms) or None,
-            penalty=_penalty(penalty),
-            n_chains=n_chains,
-            n_populations=n_populations,
-            time_budget=seconds,
-            missing=missing,
-            random_state=seed,
-            n_jobs=jobs,
             progress=not as_json,
-            checkpoint=checkpoint,
+            **{name: value for name, value in settings.items() if value is not None},
         )
         _show(posterior, out, report, as_json=as_json)
 
 
-def _found(search: Callable[..., "Posterior"], *arguments: Any, **settings: Any) -> "Posterior":
-    """What a search finds, also where SIGTERM ends it."""
+def _run(search: Callable[..., "Posterior"], *arguments: Any, **settings: Any) -> "Posterior":
+    """The result of a search; of one that SIGTERM ends, what it has found until then."""
     try:
         return search(*arguments, **settings)
     except Terminated as end:
         if end.posterior is None:
             raise
-        found: Posterior = end.posterior
-        return found
+        posterior: Posterior = end.posterior
+        return posterior
 
 
 def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_json: bool) -> None:
@@ -153,11 +167,10 @@ def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_j
 
 
 def _take(columns: dict[str, Any], name: str) -> Any:
-    if name not in columns:
-        listed = ", ".join(columns)
-        msg = f"the table has no column {name!r}. Its columns: {listed}."
-        raise typer.BadParameter(msg)
-    return columns.pop(name)
+    """A column, which is no covariate then."""
+    column = find_column(columns, name)
+    del columns[name]
+    return column
 
 
 def _listed(text: str | None) -> list[str]:
@@ -181,3 +194,26 @@ def _seconds(text: str) -> float:
         msg = f"--time-budget must be a time such as 60s, 5m or 1h; got {text!r}."
         raise typer.BadParameter(msg)
     return seconds
+
+
+def read_latent(texts: list[str], columns: dict[str, Any]) -> "list[Latent]":
+    """Latent effects from their texts, each a name with a column of the table."""
+    from dbrm.evidence.latent import LATENT_EFFECTS
+
+    effects = []
+    for text in texts:
+        match = _EFFECT.fullmatch(text)
+        if match is None or match[1] not in LATENT_EFFECTS:
+            msg = (
+                f"--latent must be one of {', '.join(LATENT_EFFECTS)} with a column; got {text!r}."
+            )
+            raise typer.BadParameter(msg)
+        kind, column = LATENT_EFFECTS[match[1]], match[2].strip()
+        if column or not _may_lack_a_column(kind):
+            find_column(columns, column)
+        effects.append(kind(column) if column else kind())
+    return effects
+
+
+def _may_lack_a_column(kind: type[Any]) -> bool:
+    return any(part.name == "column" and part.default is None for part in fields(kind))

@@ -6,7 +6,7 @@ import pkgutil
 import pytest
 
 import dbrm
-from dbrm.cli.latent_text import read_latent
+from dbrm.cli.fit import read_latent
 from dbrm.evidence import bind
 from dbrm.evidence.latent import LATENT_EFFECTS, Latent, effects
 from dbrm.posterior.latent_storage import EFFECT, pack_effects, read_effects, spell_effects

@@ -1,0 +1,148 @@
+"""Commands for a saved posterior: ``dbrm show``, ``dbrm predict`` and ``dbrm report``."""
+
+import csv
+import sys
+import warnings
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dbrm.cli.console import find_column, json_text, show_errors
+from dbrm.errors import DBRMWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbrm._typing import Matrix
+    from dbrm.posterior import Posterior
+
+__all__ = ["predict", "print_posterior", "report", "show"]
+
+_NAMES = ("mean", "lower", "upper")
+# Rows written at a time.
+_ROWS = 100_000
+RunFile = Annotated[Path, typer.Argument(help="File written by dbrm fit --out.")]
+
+
+def show(
+    run: RunFile,
+    top: Annotated[int, typer.Option(min=1, help="Features to show.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Show the results of a saved run."""
+    from dbrm.posterior import load
+
+    with show_errors():
+        posterior = load(run)
+    print_posterior(posterior, top=top, as_json=as_json)
+
+
+def print_posterior(posterior: "Posterior", *, top: int = 10, as_json: bool = False) -> None:
+    """Print the summary, or the same as JSON."""
+    if as_json:
+        typer.echo(json_text(_facts(posterior, top)))
+    else:
+        typer.echo(posterior.summary(top), nl=False)
+
+
+def _facts(posterior: "Posterior", top: int) -> dict[str, Any]:
+    best = posterior.best_model
+    return {
+        "response": best.response,
+        "best_model": {
+            "formula": best.formula,
+            "probability": best.probability,
+            "coefficients": best.coefficients().to_dict("records"),
+        },
+        "features": posterior.features.head(top).to_dict("records"),
+        "models": posterior.models.head(top).to_dict("records"),
+        "n_models": len(posterior.models),
+        "n_evaluated": posterior.record.n_evaluated,
+        "seconds": posterior.record.seconds,
+        "seed": posterior.record.seed,
+        "verdict": posterior.diagnostics.verdict(),
+    }
+
+
+def predict(
+    run: RunFile,
+    data: Annotated[
+        Path, typer.Argument(help="New rows: .csv, .tsv, .parquet, .arrow or .feather.")
+    ],
+    level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
+    offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write here, not to the terminal.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of CSV.")] = False,
+) -> None:
+    """Predict new rows: mean and interval of each, as CSV."""
+    import numpy as np
+
+    from dbrm.data.files import read_columns
+    from dbrm.posterior import load
+    from dbrm.run.out_of_core import column_names_if_tall
+
+    with show_errors():
+        posterior = load(run)
+        names = column_names_if_tall(data)
+        columns = read_columns(data) if names is None else {name: name for name in names}
+        rows: Any = columns if names is None else data
+        named = {"offset": offset, "trials": trials, "exposure": exposure}
+        extras = {
+            key: find_column(columns, name) for key, name in named.items() if name is not None
+        }
+        mean = posterior.predict(rows, **extras)
+        with warnings.catch_warnings():
+            # The same warning came with the mean.
+            warnings.simplefilter("ignore", DBRMWarning)
+            limits = posterior.predict_interval(rows, level, **extras)
+        texts = _write(np.column_stack([mean, limits]), as_json=as_json)
+        if out is None:
+            sys.stdout.writelines(texts)
+        else:
+            with out.open("w", encoding="utf-8") as file:
+                file.writelines(texts)
+
+
+def _write(numbers: "Matrix", *, as_json: bool) -> "Iterator[str]":
+    """The text of the predictions, a block of rows at a time."""
+    if as_json:
+        yield json_text([dict(zip(_NAMES, row, strict=True)) for row in numbers.tolist()]) + "\n"
+        return
+    yield ",".join(_NAMES) + "\n"
+    for start in range(0, len(numbers), _ROWS):
+        buffer = StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(numbers[start : start + _ROWS].tolist())
+        yield buffer.getvalue()
+
+
+def report(
+    run: RunFile,
+    out: Annotated[
+        Path | None, typer.Argument(help="The page; run.html beside run.dbrm unless given.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Table to plot predictions against, with the response.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The question that the page answers.")] = None,
+) -> None:
+    """Write the results of a saved run as one HTML page that needs no network."""
+    from dbrm.data.files import read_columns
+    from dbrm.posterior import load
+
+    path = run.with_suffix(".html") if out is None else out
+    with show_errors():
+        posterior = load(run)
+        if data is None:
+            posterior.report(path, title=title)
+        else:
+            columns = read_columns(data)
+            response = posterior.record.response
+            if response not in columns:
+                msg = f"the table has no column {response!r}, the response of this run."
+                raise typer.BadParameter(msg)
+            posterior.report(path, columns, columns[response], title=title)
+    typer.echo(f"Report: {path}")
