@@ -100,7 +100,7 @@ class Grammar:
             and feature.depth <= self.max_depth
             and feature.key not in self.excluded
             and (self.units is None or self.units.allow(feature))
-            and not self.two_valued.relabels(feature)
+            and not self.two_valued.contains_relabelling(feature)
         )
 
 

@@ -31,7 +31,7 @@ from dbrm.features import (
     evaluate,
     fit_knots,
 )
-from dbrm.features.evaluation import Reader, collect
+from dbrm.features.evaluation import Reader, compute_column
 from dbrm.priors import ModelPrior
 from dbrm.search import Mjmcmc, PriorTerms
 from dbrm.status import Status
@@ -296,7 +296,7 @@ class FeatureColumns(AbstractColumns):
     def make(self, block: Block) -> list[Column]:
         reader, cache = Reader(block.columns), ColumnCache()
         with np.errstate(all="ignore"):
-            return [collect(feature, reader, cache) for feature in self.features]
+            return [compute_column(feature, reader, cache) for feature in self.features]
 
     def take(self, positions: IntArray) -> "FeatureColumns":
         return FeatureColumns(tuple(self.features[j] for j in positions))

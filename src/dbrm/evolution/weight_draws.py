@@ -20,7 +20,7 @@ import numpy as np
 
 from dbrm.evolution.projection.base import topology
 from dbrm.evolution.snapshot import Snapshot
-from dbrm.features import Feature, Projection, shape_of, walk
+from dbrm.features import Feature, Projection, topology_of, walk
 from dbrm.search import split_key
 
 __all__ = ["WeightDraws"]
@@ -64,8 +64,8 @@ class WeightDraws:
         """
         if not self._counts or not any(self._counts[key] for key in _keys(name)):
             return 0.0
-        shape = shape_of(name)
-        drawn = Counter([_keys(other) for other in spellings if shape_of(other) == shape])
+        shape = topology_of(name)
+        drawn = Counter([_keys(other) for other in spellings if topology_of(other) == shape])
         return log(fsum(n * self._share(keys) for keys, n in drawn.items()))
 
     def _share(self, keys: tuple[int, ...]) -> float:
@@ -92,7 +92,7 @@ class WeightDraws:
 
 
 def _has_own_weights(node: Feature) -> bool:
-    return isinstance(node, Projection) and node.fixed_identity
+    return isinstance(node, Projection) and node.weights_in_identity
 
 
 @lru_cache(maxsize=_MOST_KNOWN)

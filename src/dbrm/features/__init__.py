@@ -1,8 +1,12 @@
-"""What is a feature: expressions, their identity and measures, evaluation, text.
+"""Features: expressions, their identity and complexity, evaluation, text.
 
-Features are built by `covariate`, `modify`, `multiply` and `project`, or read by
-`parse_feature`; `evaluate` turns them into columns. Nothing here knows about
-models, likelihoods or the search.
+The expression tree: `base`, `nodes`, `projection`, `building` (functions that build features),
+`traversal`. Functions g: `transforms` (the class), `library` (built-in), `parametric` (with a
+knot or an exponent), `sets` (names and named sets). Numbers: `evaluation`, `knots` (what is
+learnt from training rows), `two_valued`. Text: `tokens` and `parsing` read it, `export` writes
+SymPy and LaTeX, `rendering` Python, NumPy and SQL.
+
+Nothing here knows about models, likelihoods or the search.
 """
 
 from dbrm.features.base import Feature
@@ -29,7 +33,7 @@ from dbrm.features.sets import (
     transform_names,
 )
 from dbrm.features.transforms import Transform
-from dbrm.features.traversal import fold, shape_of, walk
+from dbrm.features.traversal import fold, topology_of, walk
 from dbrm.features.two_valued import TwoValued
 
 __all__ = [
@@ -68,11 +72,11 @@ __all__ = [
     "project",
     "render",
     "resolve_transforms",
-    "shape_of",
     "shortened",
     "standardize",
     "step",
     "step_down",
+    "topology_of",
     "training_ranges",
     "transform_names",
     "walk",

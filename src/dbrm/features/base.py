@@ -1,6 +1,7 @@
-"""What all features share: identity, measures, immutability, one object per content.
+"""The base class of all features: identity, complexity, immutability, interning.
 
-The concrete nodes are in `dbrm.features.nodes`. Nothing here sees data.
+Equal features are the same object (interned). The concrete classes are in
+`dbrm.features.nodes` and `dbrm.features.projection`. Nothing here sees data.
 """
 
 import os
@@ -16,7 +17,7 @@ from weakref import WeakValueDictionary
 from dbrm._typing import Column, TableLike
 from dbrm.features.transforms import Transform
 
-__all__ = ["Feature", "finish", "recall"]
+__all__ = ["Feature", "intern", "lookup"]
 
 
 class Feature(ABC):
@@ -26,11 +27,11 @@ class Feature(ABC):
     ----------
     key
         128-bit identity: BLAKE2b of `canonical`, the same in every process. Weights
-        of projections and other numbers learnt are not part of it, as in the paper:
+        of projections and other learnt numbers are not part of it, as in the paper:
         features "are characterized by the model topology" (Sec. 2.1). ``==`` and
         ``hash`` follow the key.
     canonical
-        The topology as text; ``?`` stands for a number that was learnt.
+        The topology as text; ``?`` stands for a learnt number.
     text
         The exact text, also ``str(feature)``: weights and knots are written out, and
         `dbrm.parse_feature` reads it back to the same object.
@@ -40,14 +41,14 @@ class Feature(ABC):
     complexity
         One plus the total width.
     depth
-        Longest chain of transforms and multiplications, at the best bracketing.
+        Longest chain of transforms and multiplications, for the best order of multiplication.
     children
-        The features this one is made of, in canonical order.
+        The arguments of the last operation, in canonical order.
     transform
         The function applied last; None for covariates and products.
     fitted
-        Whether every number learnt from training rows has its value: knots at quantiles, and
-        the centre and scale of a standardised argument.
+        Whether all numbers learnt from training rows are known: knots at quantiles, and centre
+        and scale of standardised arguments.
     """
 
     __slots__ = (
@@ -85,8 +86,8 @@ class Feature(ABC):
         """Compute the values from those of the children, given by their text."""
 
     @abstractmethod
-    def rebuilt(self, children: Sequence["Feature"]) -> "Feature":
-        """Make the same node over other children, given in the order of `children`."""
+    def with_children(self, children: Sequence["Feature"]) -> "Feature":
+        """Return the same operation on other children, in the order of `children`."""
 
     def evaluate(self, table: TableLike) -> Column:
         """Evaluate on every row of a table.
@@ -165,25 +166,25 @@ class Feature(ABC):
 
 Node = TypeVar("Node", bound=Feature)
 
-# All living features by their exact text. Equal content is then the same object, so that
-# sub-expressions are shared; a feature that nobody holds disappears.
-_LIVING: WeakValueDictionary[str, Feature] = WeakValueDictionary()
+# All features in use by their exact text. Equal content is then the same object, so that
+# sub-expressions are shared; a feature without references is removed.
+_INTERNED: WeakValueDictionary[str, Feature] = WeakValueDictionary()
 _lock = Lock()
 _fitted = attrgetter("fitted")
 
 
-def recall(
+def lookup(
     kind: type[Node],
     text: str,
     children: tuple[Feature, ...],
     transform: Transform | None = None,
 ) -> Node | None:
-    """Return the living feature of this content, or None.
+    """Return the existing feature of this content, or None.
 
-    The text alone does not decide: a user may define another transform under an old
-    name, and must then get new nodes.
+    The text is not enough: a user may define another transform under an old name, and must then
+    get new nodes.
     """
-    known = _LIVING.get(text)
+    known = _INTERNED.get(text)
     if (
         type(known) is kind
         and known.transform is transform
@@ -193,7 +194,7 @@ def recall(
     return None
 
 
-def finish(
+def intern(
     node: Node,
     *,
     text: str,
@@ -205,7 +206,7 @@ def finish(
     transform: Transform | None = None,
     fitted: bool = True,
 ) -> Node:
-    """Fill in what is common, and return the node or its living twin."""
+    """Set the common attributes, and return the node, or the existing one of equal content."""
     fill = object.__setattr__
     fill(node, "text", text)
     fill(node, "canonical", canonical)
@@ -219,10 +220,10 @@ def finish(
     digest = blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     fill(node, "key", int.from_bytes(digest, "big"))
     with _lock:
-        twin = recall(type(node), text, children, transform)
-        if twin is None:
-            _LIVING[text] = node
-        return node if twin is None else twin
+        existing = lookup(type(node), text, children, transform)
+        if existing is None:
+            _INTERNED[text] = node
+        return node if existing is None else existing
 
 
 def _renew_lock() -> None:

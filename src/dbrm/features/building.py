@@ -1,4 +1,4 @@
-"""The functions that build features; what the operators of the search call."""
+"""The functions that build features, called by the operators of the search."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def covariate(name: str) -> Covariate:
 
 
 def modify(transform: Transform, child: Feature, knot: float | None = None) -> Feature:
-    """Return g(F); for an idempotent g applied to a g(...), that itself.
+    """Return g(F); if g is idempotent and F is a g(...), return F.
 
     A transform of the standardised argument, ``sin[z]``, gives ``sin((F - c)/s)``.
 
@@ -36,7 +36,7 @@ def modify(transform: Transform, child: Feature, knot: float | None = None) -> F
 
 
 def multiply(*features: Feature) -> Feature:
-    """Return the product of the features; of a single one, that itself."""
+    """Return the product of the features; a single one is returned as it is."""
     if not features:
         msg = "multiply needs at least one feature; got none."
         raise InvalidSettingError(msg)
@@ -54,15 +54,16 @@ def project(
 ) -> Projection:
     """Return g(bias + weights . children); see `Projection`.
 
-    Of a transform of the standardised argument, ``sin[z]``, the plain one: a sum has weights
-    of its own. The result's ``children`` are sorted and its ``weights`` follow them.
+    A transform of the standardised argument, ``sin[z]``, is replaced by the plain one, because
+    the weights already scale the sum. ``children`` of the result are sorted, and ``weights``
+    follow that order.
     """
     return Projection(
         transform.base or transform,
         children,
         weights,
         bias,
-        fixed_identity=weights_in_identity,
+        weights_in_identity=weights_in_identity,
         knot=knot,
     )
 
@@ -70,7 +71,7 @@ def project(
 def shortened(feature: Feature) -> list[Feature]:
     """Return all features with one function or one factor less.
 
-    Projections stay whole. Knots at quantiles of what has changed are to be fitted again.
+    Projections are not shortened. Knots at quantiles of a changed argument must be fitted again.
     """
     found: list[Feature] = []
     if isinstance(feature, Modification):

@@ -1,4 +1,4 @@
-r"""Features become columns, with a status each; the inner loop of the search.
+r"""Evaluate features as columns with a status each; the inner loop of the search.
 
 A column is
 
@@ -8,8 +8,8 @@ A column is
 * ``CONSTANT`` if its standard deviation is at most :math:`10^{-10} \max|F|`,
 * ``OK`` otherwise,
 
-the first that applies. The final values decide: an overflow on the way to a
-finite value, ``gauss(exp(exp(x)))``, is no failure. Nothing here warns.
+whichever applies first. Only final values matter: an intermediate overflow, as in
+``gauss(exp(exp(x)))``, is not a failure. Nothing here warns.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +30,8 @@ __all__ = [
     "ColumnCache",
     "Ranges",
     "Reader",
-    "collect",
     "column_status",
+    "compute_column",
     "evaluate",
     "evaluate_one",
     "training_ranges",
@@ -53,7 +53,7 @@ def evaluate(
     table: TableLike,
     cache: ColumnCache | None = None,
     *,
-    held: Ranges | None = None,
+    clip_to: Ranges | None = None,
 ) -> tuple[Matrix, StatusArray]:
     """Evaluate features on every row of a table.
 
@@ -65,12 +65,11 @@ def evaluate(
         Mapping of names to columns, a data frame, or an object with
         ``column(name)``.
     cache
-        Columns known already, by ``feature.text``; every sub-expression met is added.
-        One cache belongs to one table. If omitted, sub-expressions are shared within
-        this call only.
-    held
-        Training ranges (`training_ranges`) whose edges bounded functions hold: beyond them
-        :math:`g(z)` is :math:`g` of the nearest argument seen in training.
+        Known columns by ``feature.text``; every sub-expression is added to it. A cache belongs
+        to one table. If omitted, sub-expressions are shared within this call only.
+    clip_to
+        Training ranges (`training_ranges`) to which the arguments of bounded functions are
+        clipped: beyond them :math:`g(z)` is :math:`g` of the nearest argument seen in training.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def evaluate(
     reader = Reader(table)
     columns = {} if cache is None else cache
     with np.errstate(all="ignore"):
-        found = [collect(feature, reader, columns, held) for feature in wanted]
+        found = [compute_column(feature, reader, columns, clip_to) for feature in wanted]
         n_rows = found[0].size if found else reader.n_rows()
         values = np.empty((n_rows, len(found)), order="F")
         statuses = np.empty(len(found), dtype=np.uint8)
@@ -105,13 +104,13 @@ def evaluate(
 
 
 def evaluate_one(feature: Feature, table: TableLike, cache: ColumnCache | None = None) -> Column:
-    """Evaluate one feature; the column is the caller's own, free to change."""
+    """Evaluate one feature; the column is a copy that the caller may change."""
     with np.errstate(all="ignore"):
-        return collect(feature, Reader(table), {} if cache is None else cache).copy()
+        return compute_column(feature, Reader(table), {} if cache is None else cache).copy()
 
 
 def column_status(column: Column) -> Status:
-    """Say whether a column is fit for use; the rules are those of this module."""
+    """Return the status of a column, by the rules of this module."""
     with np.errstate(all="ignore"):
         return Status(_status(np.asarray(column, dtype=np.float64)))
 
@@ -122,9 +121,9 @@ def training_ranges(features: Iterable[Feature], table: TableLike) -> Ranges:
     ranges: Ranges = {}
     with np.errstate(all="ignore"):
         for feature in features:
-            # Of thousands of features not all columns at once.
+            # A new cache per feature: the columns of thousands would not fit into memory.
             columns: ColumnCache = {}
-            collect(feature, reader, columns)
+            compute_column(feature, reader, columns)
             for node in walk(feature):
                 if isinstance(node, Covariate):
                     values = columns[node.text]
@@ -194,8 +193,8 @@ class Reader:
         return len(self._table)
 
 
-def collect(
-    feature: Feature, reader: Reader, columns: ColumnCache, held: Ranges | None = None
+def compute_column(
+    feature: Feature, reader: Reader, columns: ColumnCache, clip_to: Ranges | None = None
 ) -> Column:
     """Return the column of a feature, adding it and its sub-expressions to ``columns``.
 
@@ -206,9 +205,9 @@ def collect(
         return known
     if not feature.fitted:
         msg = (
-            f"The feature {feature.text} has numbers that are learnt from training rows (knots at "
-            "quantiles, centre and scale) and not known yet. Call fit_knots(feature, table) with "
-            "the training table first."
+            f"The feature {feature.text} has numbers (knots at quantiles, centre and scale) that "
+            "must be learnt from training rows first. Call fit_knots(feature, table) with the "
+            "training table."
         )
         raise InvalidSettingError(msg)
     stack = [feature]
@@ -222,8 +221,8 @@ def collect(
         if node.text not in columns:
             if isinstance(node, Covariate):
                 column = reader.column(node.name)
-            elif held and node.text in held and isinstance(node, Modification | Projection):
-                argument = np.clip(node.argument(columns), *held[node.text])
+            elif clip_to and node.text in clip_to and isinstance(node, Modification | Projection):
+                argument = np.clip(node.argument(columns), *clip_to[node.text])
                 column = node.transform.apply(argument, node.knot)
             else:
                 column = node.compute(columns)
@@ -241,10 +240,10 @@ def _status(column: Column) -> int:
         return Status.NOT_A_NUMBER
     if largest > _LARGEST:
         return Status.OVERFLOW
-    # The standard deviation is at least range / sqrt(2 n), which settles nearly all columns.
+    # The standard deviation is at least range / sqrt(2 n), which decides for nearly all columns.
     if high - low > _FLAT * largest * sqrt(2.0 * column.size):
         return Status.OK
-    # Scaled first: squares of tiny numbers would vanish.
+    # Scaled first: squares of tiny numbers would underflow.
     if largest == 0.0 or float(np.std(column / largest)) <= _FLAT:
         return Status.CONSTANT
     return Status.OK
@@ -262,7 +261,7 @@ def _item_getter(table: TableLike) -> Any:
 
 
 def _names(table: TableLike) -> list[str] | None:
-    """Return the names of a table's columns where it tells them."""
+    """Return the names of a table's columns, or None if it does not list them."""
     if isinstance(table, Mapping):
         return [str(name) for name in table]
     for attribute in ("column_names", "columns", "names"):

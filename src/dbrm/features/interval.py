@@ -1,4 +1,4 @@
-"""Intervals of the real line, as data: for checks, for messages and for tests."""
+"""Intervals of the real line, for checks, messages and tests."""
 
 from dataclasses import dataclass
 from math import inf, isnan
@@ -11,7 +11,7 @@ from dbrm.errors import InvalidSettingError
 
 __all__ = ["REALS", "Interval"]
 
-# Irregular on purpose: no symmetry, no integers, nothing that hides a mistake.
+# Irregular on purpose: symmetric or integer points could hide a mistake.
 _PROBES = np.array([-2.31, -1.17, -0.62, 0.13, 0.29, 0.71, 1.37, 2.93])
 
 
@@ -44,13 +44,13 @@ class Interval:
             raise InvalidSettingError(msg)
 
     def contains(self, values: FloatArray) -> Mask:
-        """Say for each value whether it lies inside; NaN never does."""
+        """Return for each value whether it lies inside; NaN never does."""
         above = values >= self.low if self.low_closed else values > self.low
         below = values <= self.high if self.high_closed else values < self.high
         return np.asarray(above & below, dtype=np.bool_)
 
     def probes(self) -> FloatArray:
-        """Return a few distinct inner points, in no special position."""
+        """Return a few distinct inner points."""
         if self.low == -inf and self.high == inf:
             return _PROBES.copy()
         if self.high == inf:
@@ -65,5 +65,5 @@ class Interval:
         return f"{left}{self.low:g}, {self.high:g}{right}"
 
 
-# Every number, the infinite ones included: what overflows keeps its own value.
+# Includes the infinite numbers, so that overflows keep their value.
 REALS = Interval(-inf, inf, low_closed=True, high_closed=True)

@@ -2,8 +2,8 @@ r"""The built-in transforms without a parameter, by name.
 
 Each row gives the function, its derivative, its SymPy form and its expression. All are total on
 the reals but `log_abs`, which is :math:`-\infty` at zero; that value is kept and
-reported as an overflow, never clipped. The identity is not a transform: applied
-to a feature it would only hide another spelling of the same thing.
+reported as an overflow, never clipped. The identity is not a transform, because it would only
+give features a second spelling.
 """
 
 from collections.abc import Callable, Mapping

@@ -13,11 +13,11 @@ from typing import Self, final
 
 from dbrm._typing import Column
 from dbrm.errors import InvalidSettingError
-from dbrm.features.base import Feature, finish, recall
+from dbrm.features.base import Feature, intern, lookup
 from dbrm.features.tokens import is_text, quote
 from dbrm.features.transforms import Transform
 
-__all__ = ["Covariate", "Modification", "Product", "head_of"]
+__all__ = ["Covariate", "Modification", "Product", "function_text"]
 
 _set = object.__setattr__
 _simplest_first = attrgetter("complexity", "canonical", "text")
@@ -39,19 +39,19 @@ class Covariate(Feature):
         # Subclasses of str, such as NumPy's, become plain text.
         name = str(name)
         text = quote(name)
-        known = recall(cls, text, ())
+        known = lookup(cls, text, ())
         if known is not None:
             return known
         node = object.__new__(cls)
         _set(node, "name", name)
         names = frozenset((name,))
-        return finish(node, text=text, canonical=text, children=(), width=0, depth=0, names=names)
+        return intern(node, text=text, canonical=text, children=(), width=0, depth=0, names=names)
 
     def compute(self, columns: Mapping[str, Column]) -> Column:
         """Look up the column itself."""
         return columns[self.text]
 
-    def rebuilt(self, children: Sequence[Feature]) -> Feature:  # noqa: ARG002
+    def with_children(self, children: Sequence[Feature]) -> Feature:  # noqa: ARG002
         """Return the covariate: it has no children."""
         return self
 
@@ -79,16 +79,16 @@ class Modification(Feature):
         """Return the one modification of this content; g(g(F)) is g(F) if g is idempotent."""
         if transform.idempotent and child.transform is transform:
             return child  # type: ignore[return-value]
-        head, knot = head_of(transform, knot)
+        head, knot = function_text(transform, knot)
         text = f"{head}({child.text})"
-        known = recall(cls, text, (child,), transform)
+        known = lookup(cls, text, (child,), transform)
         if known is not None:
             return known
         node = object.__new__(cls)
         _set(node, "knot", knot)
-        # Most features hold neither weights nor knots: then one string serves for both.
+        # Most features have neither weights nor knots; then both texts are one string.
         exact = knot is None and child.canonical is child.text
-        return finish(
+        return intern(
             node,
             text=text,
             canonical=text if exact else f"{transform.name}({child.canonical})",
@@ -108,7 +108,7 @@ class Modification(Feature):
         """Apply the transform to the child's column."""
         return self.transform.apply(columns[self.children[0].text], self.knot)
 
-    def rebuilt(self, children: Sequence[Feature]) -> "Modification":
+    def with_children(self, children: Sequence[Feature]) -> "Modification":
         """Apply the same transform to another child."""
         return Modification(self.transform, children[0], self.knot)
 
@@ -121,8 +121,8 @@ class Modification(Feature):
 class Product(Feature):
     r"""A product of two or more features, :math:`F_1 F_2 \cdots F_k` (crossover).
 
-    Factors that are products are dissolved, then all are sorted: repeated factors
-    first, then simpler ones, then by their text; ``x*(y*x)`` is ``x*x*y``.
+    Nested products are flattened, then the factors are sorted: repeated ones first, then
+    simpler ones, then by text; ``x*(y*x)`` is ``x*x*y``.
 
     Parameters
     ----------
@@ -146,16 +146,16 @@ class Product(Feature):
 
     def __new__(cls, factors: Iterable[Feature]) -> Self:
         """Return the one product of these factors."""
-        children = _sorted_factors(_dissolved(factors))
+        children = _sorted_factors(_flattened(factors))
         if len(children) < 2:
             msg = f"A product needs two factors or more; got {len(children)}."
             raise InvalidSettingError(msg)
         text = "*".join([child.text for child in children])
-        known = recall(cls, text, children)
+        known = lookup(cls, text, children)
         if known is not None:
             return known
         exact = all(child.canonical is child.text for child in children)
-        return finish(
+        return intern(
             object.__new__(cls),
             text=text,
             canonical=text if exact else "*".join([child.canonical for child in children]),
@@ -178,12 +178,12 @@ class Product(Feature):
             result *= columns[factor.text]
         return result
 
-    def rebuilt(self, children: Sequence[Feature]) -> Feature:
+    def with_children(self, children: Sequence[Feature]) -> Feature:
         """Multiply other factors."""
         return Product(children)
 
 
-def _dissolved(factors: Iterable[Feature]) -> list[Feature]:
+def _flattened(factors: Iterable[Feature]) -> list[Feature]:
     flat: list[Feature] = []
     for factor in factors:
         if isinstance(factor, Product):
@@ -193,8 +193,8 @@ def _dissolved(factors: Iterable[Feature]) -> list[Feature]:
     return flat
 
 
-def head_of(transform: Transform, knot: float | None) -> tuple[str, float | None]:
-    """Return what stands before the parenthesis, and the knot as a plain number."""
+def function_text(transform: Transform, knot: float | None) -> tuple[str, float | None]:
+    """Return the text before the parenthesis, and the knot as a plain number."""
     if knot is None:
         return transform.name, None
     if transform.quantile is None or not isfinite(knot):

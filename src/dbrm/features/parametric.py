@@ -1,13 +1,13 @@
-r"""Parametrised transforms: steps and hinges with a knot, and powers.
+r"""Parametric transforms: steps and hinges with a knot, and powers.
 
 The paper (Sec. 2.1) obtains decision rules from :math:`I(x > c)`, regression
 splines from :math:`\max(0, x - c)` and :math:`\max(0, c - x)`, and fractional
 polynomials from :math:`x^{r/s}`. A knot is a constant, ``step[1.5]``, or a
 quantile of the training column, ``step[q0.5]``; the value of the latter is
-stored in the feature, where it prints as ``step[q0.5=1.234](x)`` and takes no
-part in the identity.
+stored in the feature, which prints as ``step[q0.5=1.234](x)``, and is not part of its
+identity.
 
-Where a member has a name of its own, that one is returned (``power[1/3]`` is
+A member that is also a built-in transform is returned under that name (``power[1/3]`` is
 ``troot``, ``hinge[0]`` is ``relu``), so that one function has one spelling.
 """
 
@@ -73,12 +73,12 @@ def power(exponent: float | str) -> Transform:
     Notes
     -----
     A negative power of zero is infinite; the feature then has the status
-    ``OVERFLOW`` on such data, rather than a made-up finite value.
+    ``OVERFLOW`` on such data.
     """
     return _power(_number("power", exponent))
 
 
-# Family name -> what makes a member from the text between the brackets.
+# Family name -> function that makes a member from the text between the brackets.
 FAMILIES: Mapping[str, Callable[[str], Transform]] = MappingProxyType(
     {
         "step": step,
@@ -93,7 +93,7 @@ FAMILIES: Mapping[str, Callable[[str], Transform]] = MappingProxyType(
 @final
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What a family with a knot c is made of; each function takes (x, c)."""
+    """The functions of a family with a knot c; each takes (x, c)."""
 
     function: Callable[..., FloatArray]
     derivative: Callable[..., FloatArray]
@@ -141,7 +141,7 @@ def _with_knot(family: str, knot: float | str) -> Transform:
     return _at_constant(family, _number(family, knot))
 
 
-# Cached on the number, not its spelling: one function is one object.
+# Cached by number, not by spelling, so that equal functions are one object.
 @lru_cache(maxsize=4096)
 def _at_quantile(family: str, q: float) -> Transform:
     if not 0.0 < q < 1.0:
@@ -212,7 +212,7 @@ def _number(family: str, given: float | str) -> float:
 
 
 def _short(value: float) -> str:
-    """Write a number as people do, yet exactly: 2, 1.5, 2/3."""
+    """Write a number briefly but exactly: 2, 1.5, 2/3."""
     if value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     fraction = Fraction(value).limit_denominator(12)

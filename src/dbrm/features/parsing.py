@@ -1,6 +1,6 @@
-"""`parse_feature`: text becomes a feature.
+"""Read features from text, and write features to text that can be read back.
 
-The grammar, in which white space is free::
+The grammar, in which white space has no meaning::
 
     sum    = [sign] term { sign term }        sign  = "+" | "-"
     term   = factor { "*" factor }
@@ -8,14 +8,14 @@ The grammar, in which white space is free::
     atom   = number | name | "`" any name "`" | "(" sum ")" [ "/" number ] | "|" sum "|"
            | transform "(" sum ")" | transform "{" sum "}"
 
-* A name followed by ``(``, ``{`` or ``[`` is a transform, any other a covariate;
-  a column called ``sin`` is thus no trouble: ``sin(sin)``.
+* A name followed by ``(``, ``{`` or ``[`` is a transform, any other a covariate; a column may
+  thus be called ``sin``: ``sin(sin)``.
 * The sum in a transform's parentheses makes a modification if it is one feature,
   ``tanh(x*y)``, otherwise a projection: ``tanh(1.0*x)``, ``tanh(0.3 + x - 2*y)``.
   Braces in place of parentheses say that the weights belong to the identity.
-* ``(F - 3.1)/2.4``, one feature and two numbers, is what a transform of the standardised
-  argument receives: ``sin((x - 3.1)/2.4)`` is no projection and costs as much as ``sin(x)``;
-  ``sin[z](x)`` leaves the numbers to the training rows.
+* ``(F - 3.1)/2.4``, one feature and two numbers, is a standardised argument:
+  ``sin((x - 3.1)/2.4)`` is not a projection and has the complexity of ``sin(x)``; in
+  ``sin[z](x)`` the numbers are to be learnt from training rows.
 * ``F^3`` is ``F*F*F``; other exponents are powers, ``F^(1/3)`` or ``|F|^(1/3)`` is
   ``troot(F)``. A power of a sum is a projection: ``(x + y)^2`` is
   ``square(1.0*x + 1.0*y)``.
@@ -33,12 +33,12 @@ from dbrm.features.nodes import Covariate
 from dbrm.features.parametric import FAMILIES, power
 from dbrm.features.projection import Standardized, rounded_sum
 from dbrm.features.sets import find_builtin, resolve_transforms, transform_names
-from dbrm.features.tokens import MAX_LENGTH, Token, complain, tokenize, unquote
+from dbrm.features.tokens import MAX_LENGTH, Token, raise_syntax_error, tokenize, unquote
 from dbrm.features.transforms import Transform
 
 __all__ = ["parse_feature", "write_features"]
 
-# Well below Python's own limit, at two calls per level.
+# Well below Python's recursion limit, at two calls per level.
 _MAX_NESTING = 200
 _CLOSING = {"(": ")", "{": "}", "|": "|"}
 
@@ -88,21 +88,23 @@ def parse_feature(
     feature = value.as_feature()
     if feature is None:
         what = "A number alone" if value.is_number else "A weighted sum"
-        complain(text, 0, f"{what} is not a feature; write it inside a transform, as in tanh(...)")
+        raise_syntax_error(
+            text, 0, f"{what} is not a feature; write it inside a transform, as in tanh(...)"
+        )
     return feature
 
 
 def write_features(
     features: Iterable[Feature], names: Sequence[str], transforms: Sequence[Transform]
 ) -> list[str]:
-    """Text of each feature with all digits, after a look whether it can be read back."""
+    """Return the text of each feature with all digits, after a check that it can be read back."""
     texts = []
     for feature in features:
         text = str(feature)
         try:
             again = parse_feature(text, names, transforms=transforms)
         except DBRMError as error:
-            msg = f"The feature {text} cannot be saved, because it cannot be read: {error}"
+            msg = f"The feature {text} cannot be saved, because its text cannot be parsed: {error}"
             raise InvalidSettingError(msg) from error
         if again.key != feature.key:
             msg = f"The feature {text} cannot be saved: it reads back as {again}."
@@ -196,7 +198,7 @@ class _Parser:
         self.tokens = tokenize(text)
         self.index = 0
         self.nesting = 0
-        # What powers may write out in full, all together: x^9 is nine times x.
+        # Characters that all powers together may expand to: x^9 is nine times x.
         self.budget = MAX_LENGTH
 
     @property
@@ -211,15 +213,18 @@ class _Parser:
         self.index += 1
         return token
 
+    def fail(self, position: int, message: str) -> NoReturn:
+        raise_syntax_error(self.text, position, message)
+
     def expected(self, what: str) -> NoReturn:
         token = self.ahead
         found = "the end of the text" if token.kind == "end" else repr(token.text[:40])
-        complain(self.text, token.position, f"Expected {what}, found {found}")
+        self.fail(token.position, f"Expected {what}, found {found}")
 
     def affine(self) -> _Sum:
         self.nesting += 1
         if self.nesting > _MAX_NESTING + 1:
-            complain(self.text, self.ahead.position, f"Nested more than {_MAX_NESTING} deep")
+            self.fail(self.ahead.position, f"Nested more than {_MAX_NESTING} deep")
         values: list[_Sum] = []
         while not values or self.ahead.kind in ("+", "-"):
             negative = False
@@ -231,7 +236,7 @@ class _Parser:
                 factors.append(self.factor())
             value = _Sum.product(factors)
             if value is None:
-                complain(self.text, start, "A sum cannot be a factor; write it inside a transform")
+                self.fail(start, "A sum cannot be a factor; write it inside a transform")
             values.append(value.scaled(-1.0) if negative else value)
         self.nesting -= 1
         return _Sum.total(values)
@@ -281,14 +286,14 @@ class _Parser:
         try:
             value = float(knot)
         except ValueError:
-            complain(self.text, parameter.position, "Expected a number after '='")
+            self.fail(parameter.position, "Expected a number after '='")
         return transform, self.finite(value, parameter)
 
     def named(self, name: str, token: Token) -> Transform:
         try:
             found = self.own.get(name) or find_builtin(name)
         except InvalidSettingError as error:
-            complain(self.text, token.position, str(error).rstrip("."))
+            self.fail(token.position, str(error).rstrip("."))
         if found is None:
             hint = f"In a feature: {token.text[:40]} at position {token.position}."
             if name in FAMILIES:
@@ -307,7 +312,7 @@ class _Parser:
     ) -> _Sum:
         """Make a modification or a projection."""
         if argument.is_number:
-            complain(self.text, token.position, f"{transform.name}(...) needs a feature inside")
+            self.fail(token.position, f"{transform.name}(...) needs a feature inside")
         child = argument.as_feature()
         try:
             if child is not None and not fixed:
@@ -325,14 +330,14 @@ class _Parser:
                 )
             )
         except InvalidSettingError as error:
-            complain(self.text, token.position, str(error)[:200].rstrip("."))
+            self.fail(token.position, str(error)[:200].rstrip("."))
 
     def divided(self, value: _Sum) -> _Sum:
-        """Divide by a number: one feature less a number is standardised."""
-        place = self.ahead
-        divisor = self.finite(self.number(), place)
+        """Divide by a number; one feature minus a number becomes a standardised argument."""
+        token = self.ahead
+        divisor = self.finite(self.number(), token)
         if divisor == 0.0:
-            complain(self.text, place.position, "A division by zero is not a feature")
+            self.fail(token.position, "A division by zero is not a feature")
         plain = len(value.terms) == 1 and value.terms[0][0] is None
         if value.bias is None or not plain:
             return value.scaled(1.0 / divisor)
@@ -348,14 +353,14 @@ class _Parser:
         child = base.as_feature()
         if exponent == 0.0 or base.is_number or (token.kind == "|" and whole):
             what = "a whole power of |...|" if token.kind == "|" else "a power of a number, or 0"
-            complain(self.text, place.position, f"This is not a feature: {what}")
+            self.fail(place.position, f"This is not a feature: {what}")
         if exponent == 1.0:
             return base
         if child is None or not whole or exponent < 0.0:
             return self.applied(power(exponent), base, token)
         self.budget -= int(min(exponent, MAX_LENGTH)) * (len(child.text) + 1)
         if self.budget < 0:
-            complain(self.text, place.position, "Too many factors")
+            self.fail(place.position, "Too many factors")
         return _Sum.feature(multiply(*[child] * int(exponent)))
 
     def exponent(self) -> float:
@@ -380,5 +385,5 @@ class _Parser:
 
     def finite(self, value: float, token: Token) -> float:
         if not isfinite(value):
-            complain(self.text, token.position, "This number is too large")
+            self.fail(token.position, "This number is too large")
         return value

@@ -10,8 +10,8 @@ from typing import Self, final
 
 from dbrm._typing import Column
 from dbrm.errors import InvalidSettingError
-from dbrm.features.base import Feature, finish, recall
-from dbrm.features.nodes import head_of
+from dbrm.features.base import Feature, intern, lookup
+from dbrm.features.nodes import function_text
 from dbrm.features.transforms import Transform
 
 __all__ = ["Projection", "Standardized", "affine_topology", "rounded_sum"]
@@ -38,7 +38,7 @@ class Projection(Feature):
         The weights :math:`\alpha_r`, in the order given for ``children``.
     bias
         The intercept :math:`\alpha_0`; None means there is none, and it is not counted.
-    fixed_identity
+    weights_in_identity
         Whether the weights belong to the identity (the paper's strategy 4, where
         they are drawn, not fitted). Such a projection prints with braces,
         ``tanh{0.3 + 1.2*x}``; under an even transform its first weight is made
@@ -47,12 +47,12 @@ class Projection(Feature):
         As for `Modification`.
     """
 
-    __slots__ = ("bias", "fixed_identity", "knot", "weights")
+    __slots__ = ("bias", "knot", "weights", "weights_in_identity")
 
     transform: Transform
     weights: tuple[float, ...]
     bias: float | None
-    fixed_identity: bool
+    weights_in_identity: bool
     knot: float | None
 
     def __new__(
@@ -62,32 +62,34 @@ class Projection(Feature):
         weights: Iterable[float],
         bias: float | None = None,
         *,
-        fixed_identity: bool = False,
+        weights_in_identity: bool = False,
         knot: float | None = None,
     ) -> Self:
         """Return the one projection of this content."""
         # + 0.0 drops the sign of -0.0.
         terms = _merged_terms(tuple(children), [float(weight) + 0.0 for weight in weights])
         bias = _checked_bias(bias)
-        if fixed_identity and transform.parity == "even":
+        if weights_in_identity and transform.parity == "even":
             terms, bias = _positive_first(terms, bias)
         features = tuple([child for child, _ in terms])
         numbers = tuple([weight for _, weight in terms])
-        head, knot = head_of(transform, knot)
-        left, right = "{}" if fixed_identity else "()"
+        head, knot = function_text(transform, knot)
+        left, right = "{}" if weights_in_identity else "()"
         text = (
             f"{head}{left}{_affine_text([child.text for child in features], numbers, bias)}{right}"
         )
         node = object.__new__(cls)
         _set(node, "weights", numbers)
         _set(node, "bias", bias)
-        _set(node, "fixed_identity", bool(fixed_identity))
+        _set(node, "weights_in_identity", bool(weights_in_identity))
         _set(node, "knot", knot)
         names = [child.canonical for child in features]
         inner = (
-            _affine_text(names, numbers, bias) if fixed_identity else affine_topology(names, bias)
+            _affine_text(names, numbers, bias)
+            if weights_in_identity
+            else affine_topology(names, bias)
         )
-        return finish(
+        return intern(
             node,
             text=text,
             canonical=f"{transform.name}{left}{inner}{right}",
@@ -112,7 +114,7 @@ class Projection(Feature):
         """Apply the transform to the weighted sum."""
         return self.transform.apply(self.argument(columns), self.knot)
 
-    def rebuilt(self, children: Sequence[Feature]) -> "Projection":
+    def with_children(self, children: Sequence[Feature]) -> "Projection":
         """Give the same weights to other children."""
         return self._with(children, self.knot)
 
@@ -126,18 +128,18 @@ class Projection(Feature):
             children,
             self.weights,
             self.bias,
-            fixed_identity=self.fixed_identity,
+            weights_in_identity=self.weights_in_identity,
             knot=knot,
         )
 
 
 @final
 class Standardized(Feature):
-    r"""A feature in units of its own spread, :math:`(F - c)/s`, as the argument of a transform.
+    r"""A standardised feature, :math:`(F - c)/s`, as the argument of a transform.
 
-    It spans the same models as :math:`F` and counts nothing: neither width nor depth. Inside
-    a transform it makes :math:`g` independent of the units of :math:`F`:
-    ``sin((a - 3.1)/2.4)``. The two numbers are learnt, and take no part in the identity.
+    It adds neither width nor depth, because it spans the same models as :math:`F`. Inside a
+    transform it makes :math:`g` independent of the units of :math:`F`: ``sin((a - 3.1)/2.4)``.
+    The two numbers are learnt, and are not part of the identity.
 
     Parameters
     ----------
@@ -163,13 +165,13 @@ class Standardized(Feature):
             sign, size = ("-", centre) if centre >= 0.0 else ("+", -centre)
             numbers = f"{sign} {size!r})/{scale!r}"
         text = f"({child.text} {numbers}"
-        known = recall(cls, text, (child,))
+        known = lookup(cls, text, (child,))
         if known is not None:
             return known
         node = object.__new__(cls)
         _set(node, "centre", centre)
         _set(node, "scale", scale)
-        return finish(
+        return intern(
             node,
             text=text,
             canonical=f"({child.canonical} - ?)/?",
@@ -186,8 +188,8 @@ class Standardized(Feature):
         assert self.scale is not None
         return (columns[self.children[0].text] - self.centre) / self.scale
 
-    def rebuilt(self, children: Sequence[Feature]) -> "Standardized":
-        """Give the same numbers to another child."""
+    def with_children(self, children: Sequence[Feature]) -> "Standardized":
+        """Standardise another child by the same numbers."""
         return Standardized(children[0], self.centre, self.scale)
 
 
@@ -247,7 +249,7 @@ def rounded_sum(numbers: Sequence[float]) -> float:
 
 
 def _positive_first(terms: list[Term], bias: float | None) -> tuple[list[Term], float | None]:
-    """Flip all signs if the first weight is negative: the same thing under an even transform."""
+    """Flip all signs if the first weight is negative; an even transform does not see them."""
     leading = next((weight for _, weight in terms if weight != 0.0), 0.0)
     if leading >= 0.0:
         return terms, bias

@@ -1,8 +1,8 @@
-"""Features as program text: Python, NumPy and SQL.
+"""Write features as code: Python, NumPy and SQL.
 
-A transform says what it computes in one neutral expression, ``exp(-x**2)``, with ``x`` for
-its argument and ``c`` for its knot. It is parsed, never evaluated, and written in the words
-of a dialect. All text is bracketed, so that precedence never matters.
+Each transform has an expression in a small common language, such as ``exp(-x**2)``, with ``x``
+for its argument and ``c`` for its knot. It is parsed, never evaluated, and written in a
+dialect. Everything is put in parentheses, so that precedence does not matter.
 """
 
 import ast
@@ -28,13 +28,13 @@ Writer = Callable[..., str]
 class Dialect(ABC):
     """A language to write expressions in."""
 
-    #: As messages call it.
+    #: Its name in messages.
     name: ClassVar[str]
-    #: How functions of the neutral language are written.
+    #: How functions of the common language are written.
     functions: ClassVar[Mapping[str, Writer]]
 
     def number(self, value: float) -> str:
-        """A number with all its digits."""
+        """Write a number with all its digits."""
         if not isfinite(value):
             msg = f"{value} cannot be written as a number in {self.name}."
             raise ExportError(msg)
@@ -43,18 +43,18 @@ class Dialect(ABC):
 
     @abstractmethod
     def power(self, base: str, exponent: str) -> str:
-        """A power."""
+        """Write a power."""
 
     @abstractmethod
     def choose(self, condition: str, yes: str, no: str) -> str:
-        """One of two values."""
+        """Write a choice between two values."""
 
     @abstractmethod
     def text(self, value: str) -> str:
-        """A string constant."""
+        """Write a string constant."""
 
     def call(self, function: str, arguments: Sequence[str]) -> str:
-        """A function of the neutral language."""
+        """Write a call of a function of the common language."""
         if function not in self.functions:
             msg = (
                 f"There is no {function}() in {self.name}, so this model cannot be written in it. "
@@ -150,8 +150,8 @@ class _Sql(Dialect):
         quoted = "'" + value.replace("'", "''") + "'"
         if "\\" not in value:
             return quoted
-        # To some databases a backslash in a text is an escape, to others it is itself. The first
-        # character of two of them is a backslash to all.
+        # Some databases read a backslash in a string as an escape, others literally. In all of
+        # them the first character of two backslashes is one backslash.
         mark = next(mark for k in count() if (mark := f"<{k}>") not in value)
         return f"REPLACE({quoted.replace(chr(92), mark)}, '{mark}', SUBSTR('\\\\', 1, 1))"
 
@@ -202,7 +202,7 @@ def _applied(transform: Transform, dialect: Dialect, argument: str, knot: float 
 
 
 def apply_expression(expression: str, dialect: Dialect, names: Mapping[str, str]) -> str:
-    """Write an expression of the neutral language, its names replaced by texts."""
+    """Write an expression of the common language, with texts in place of its names."""
     return _write(_parse(expression), dialect, {"pi": repr(pi)} | dict(names))
 
 

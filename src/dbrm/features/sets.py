@@ -1,4 +1,4 @@
-"""From names to transforms: single names, named sets, the user's own objects."""
+"""Resolve names of transforms, named sets, and the user's own transforms."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -27,7 +27,7 @@ TRANSFORM_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "paper-g2": _PAPER_G2,
         "paper-g1-code": ("sigmoid", "sin_degrees", "cos_degrees", "tanh", "atan", "troot"),
         "paper-g2-code": tuple("sin_degrees" if g == "sin" else g for g in _PAPER_G2),
-        # Of the standardised argument: what is found must not depend on units.
+        # Standardised arguments, so that results do not depend on units.
         "smooth": tuple(
             f"{g}[z]" for g in ("sigmoid", "tanh", "atan", "gauss", "sin", "cos", "erf", "arcsinh")
         ),

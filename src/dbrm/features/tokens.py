@@ -15,9 +15,9 @@ __all__ = [
     "MAX_LENGTH",
     "MAX_TOKENS",
     "Token",
-    "complain",
     "is_text",
     "quote",
+    "raise_syntax_error",
     "tokenize",
     "unquote",
 ]
@@ -73,7 +73,7 @@ def unquote(text: str) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of text: its kind (for symbols the symbol itself), content and place."""
+    """A token: its kind (for symbols the symbol itself), text and position."""
 
     kind: str
     text: str
@@ -93,18 +93,18 @@ def tokenize(text: str) -> list[Token]:
     while not tokens or tokens[-1].kind != "end":
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            _complain_character(text, position)
+            _raise_for_character(text, position)
         kind, content = match.lastgroup, match[match.lastgroup]
         token = Token(content if kind == "symbol" else kind, content, match.start(kind))
         if len(tokens) >= MAX_TOKENS:
-            complain(text, token.position, f"More than {MAX_TOKENS} tokens")
+            raise_syntax_error(text, token.position, f"More than {MAX_TOKENS} tokens")
         tokens.append(token)
         position = match.end()
     return tokens
 
 
-def complain(text: str, position: int, message: str) -> NoReturn:
-    """Raise a `FeatureSyntaxError` that shows the place."""
+def raise_syntax_error(text: str, position: int, message: str) -> NoReturn:
+    """Raise a `FeatureSyntaxError` that shows the position."""
     msg = f"{message}, at position {position}.\n{_pointer(text, position)}"
     raise FeatureSyntaxError(msg)
 
@@ -118,12 +118,12 @@ def _pointer(text: str, position: int) -> str:
     return f"    {before}{piece}{after}\n    {' ' * (len(before) + position - start)}^"
 
 
-def _complain_character(text: str, position: int) -> NoReturn:
+def _raise_for_character(text: str, position: int) -> NoReturn:
     while text[position].isspace():
         position += 1
     character = text[position]
     if character in "`[":
         closing = {"`": "`", "[": "]"}[character]
-        complain(text, position, f"This {character} is never closed by {closing}")
-    hint = "; write an odd column name between backticks, `like this`"
-    complain(text, position, f"Unexpected character {character!r}{hint}")
+        raise_syntax_error(text, position, f"This {character} is never closed by {closing}")
+    hint = "; write such a column name between backticks, `like this`"
+    raise_syntax_error(text, position, f"Unexpected character {character!r}{hint}")

@@ -1,4 +1,4 @@
-"""`Transform`: one nonlinear function g, with what the package must know about it.
+"""`Transform`: a nonlinear function g with its derivative, export forms and properties.
 
 A transform sees columns of numbers, never tables or features.
 """
@@ -20,7 +20,7 @@ from dbrm.features.interval import REALS, Interval
 __all__ = ["Transform", "sympy"]
 
 _NAME = re.compile(r"[^\W\d]\w*(\[[^\[\]`=\s]+\])?")
-# Arguments at which a transform is tried.
+# Arguments at which a transform is evaluated for its properties.
 _NEAR = np.linspace(0.013, 10.0, 400)
 _FAR = 1.37 * np.logspace(-15.0, 15.0, 61)
 # The cube root of the machine epsilon balances truncation against rounding.
@@ -47,9 +47,9 @@ sympy: Any = _LazySympy()
 class Transform:
     r"""A nonlinear function :math:`g: \mathbb{R} \to \mathbb{R}` (paper, Sec. 2.1).
 
-    ``Transform("cube", lambda x: x**3)`` is enough; the rest buys speed, exact
-    derivatives, nicer export and fewer duplicates. Transforms are compared by
-    name, since features are identified by their text.
+    ``Transform("cube", lambda x: x**3)`` is enough; the other arguments give speed, exact
+    derivatives, better export and fewer duplicates. Transforms are compared by name, because
+    features are identified by their text.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ class Transform:
     Attributes
     ----------
     affine
-        Whether :math:`g` is a straight line; found by trying.
+        Whether :math:`g` is affine; found numerically.
     extent
-        Largest minus smallest value, infinite if :math:`g` is unbounded; found by trying.
+        Largest minus smallest value, infinite if :math:`g` is unbounded; found numerically.
 
     Notes
     -----
-    Construction tries the function on a few numbers, to fail early and clearly.
+    Construction evaluates the function at a few numbers, to fail early and clearly.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Transform:
         object.__setattr__(self, "extent", _extent(self))
 
     def __call__(self, values: FloatArray, knot: float | None = None) -> Column:
-        """Apply the transform without ever warning; what is undefined is NaN or infinite."""
+        """Apply the transform without warnings; undefined values are NaN or infinite."""
         with np.errstate(all="ignore"):
             return self.apply(np.asarray(values, dtype=np.float64), knot)
 
@@ -163,11 +163,11 @@ class Transform:
     def standardized(self) -> "Transform":
         """Return the same function of the standardised argument, ``sin[z]`` for ``sin``.
 
-        Its features do not depend on the units of what is inside: they are written
-        ``sin((x - 3.1)/2.4)`` and cost as much as ``sin(x)``.
+        Its features do not depend on the units of the argument: they are written
+        ``sin((x - 3.1)/2.4)`` and have the complexity of ``sin(x)``.
         """
         if self.name.endswith("]"):
-            msg = f"{self.name} has a parameter of its own and takes its argument as it is."
+            msg = f"{self.name} already has a parameter, so its argument cannot be standardised."
             raise InvalidSettingError(msg)
         return replace(self, name=f"{self.name}[z]", base=self, idempotent=False)
 
@@ -219,14 +219,14 @@ def _central_difference(function: Callable[..., Any], x: FloatArray, *knot: floa
 
 
 def _check(transform: Transform) -> None:
-    """Try the functions on a few numbers and compare with what was declared."""
+    """Evaluate the functions at a few numbers and compare with the declared properties."""
     x = transform.domain.probes()
     knot = () if transform.quantile is None else (0.3,)
     with np.errstate(all="ignore"):
         g = partial(_probe, transform.name, "function", transform.function, knot)
         values = g(x)
         if not _close(g(x[::-1]), values[::-1]) or not _close(g(x[:3]), values[:3]):
-            _refuse(transform.name, "must treat each value by itself, whatever the others are")
+            _refuse(transform.name, "must treat each value by itself, independently of the others")
         if transform.parity == "even" and not _close(g(-x), values):
             _refuse(transform.name, "was declared even, but g(-x) differs from g(x)")
         if transform.parity == "odd" and not _close(g(-x), -values):

@@ -1,7 +1,7 @@
-"""Walks over features without recursion, so that depth is no danger.
+"""Walk over expression trees without recursion, so that deep features cannot overflow the stack.
 
-`fold` computes something from the leaves up, `shape_of` for instance; `flatten` and
-`unflatten` turn a feature into a list and back, for pickling.
+`fold` computes a result from the leaves up; `flatten` and `unflatten` convert a feature to a
+list and back, for pickling.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from dbrm.features.base import Feature
 from dbrm.features.nodes import Covariate, Modification, Product
 from dbrm.features.projection import Projection, Standardized, affine_topology
 
-__all__ = ["flatten", "fold", "shape_of", "unflatten", "walk"]
+__all__ = ["flatten", "fold", "topology_of", "unflatten", "walk"]
 
 Result = TypeVar("Result")
 
@@ -42,8 +42,8 @@ def fold(feature: Feature, combine: Callable[[Feature, Sequence[Result]], Result
 
 
 @lru_cache(maxsize=10_000)
-def shape_of(feature: Feature) -> str:
-    """The topology as text, the same for all weights inside, drawn or fitted."""
+def topology_of(feature: Feature) -> str:
+    """Return the topology as text, the same for all weights, drawn or fitted."""
 
     def combine(node: Feature, inner: Sequence[str]) -> str:
         if not inner:
@@ -58,7 +58,7 @@ def shape_of(feature: Feature) -> str:
 
 
 def flatten(feature: Feature) -> list[tuple[Any, ...]]:
-    """List the nodes, children before parents, each naming its children by position."""
+    """List the nodes, children before parents; each refers to its children by position."""
     position: dict[str, int] = {}
     steps: list[tuple[Any, ...]] = []
     for node in walk(feature):
@@ -72,7 +72,7 @@ def flatten(feature: Feature) -> list[tuple[Any, ...]]:
             case Standardized():
                 steps.append((inputs, (node.centre, node.scale)))
             case Projection():
-                numbers = (node.weights, node.bias, node.fixed_identity)
+                numbers = (node.weights, node.bias, node.weights_in_identity)
                 steps.append((inputs, node.transform, node.knot, *numbers))
             case _:
                 steps.append((inputs, None))
@@ -95,6 +95,8 @@ def unflatten(steps: Sequence[tuple[Any, ...]]) -> Feature:
                 nodes.append(Modification(transform, children[0], knot))
             case (_, transform, knot, weights, bias, fixed):
                 nodes.append(
-                    Projection(transform, children, weights, bias, fixed_identity=fixed, knot=knot)
+                    Projection(
+                        transform, children, weights, bias, weights_in_identity=fixed, knot=knot
+                    )
                 )
     return nodes[-1]

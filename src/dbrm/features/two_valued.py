@@ -1,12 +1,12 @@
-r"""Columns of two values: what their powers and functions come to.
+r"""Simplify powers and functions of two-valued columns.
 
 * A 0/1 column is its own square: ``x*x*z`` is ``x*z``.
 * The square of a column of :math:`\pm c` is constant: ``x*x*z`` is ``z``, times :math:`c^2`.
-* A function of any two-valued column is the column itself, relabelled.
+* A function of any two-valued column is an affine map of the column.
 
-Which covariates have two values is a fact about the data, so the rules are applied by
-whoever knows the table, not by the constructors. A factor and its inverse,
-``x*power[-1](x)``, cancel whatever the data.
+Which covariates have two values depends on the data, so the rules are applied where the table
+is known, not in the constructors. A factor and its inverse, ``x*power[-1](x)``, cancel for any
+data.
 """
 
 import re
@@ -33,7 +33,7 @@ _INVERSE = re.compile(r"power\[-(\d+)\]")
 
 
 class _Values(Enum):
-    """What is known of the values of a column."""
+    """The values that a column may have."""
 
     ZERO_ONE = 1
     PLUS_MINUS = 2
@@ -60,37 +60,37 @@ class TwoValued:
 
     @classmethod
     def of(cls, names: Sequence[str], values: Matrix) -> Self:
-        """Look at the columns of a table."""
+        """Find the two-valued columns of a table."""
         kinds: tuple[list[str], ...] = ([], [], [])
         for name, column in zip(names, values.T, strict=True):
             low, high = np.min(column, initial=np.inf), np.max(column, initial=-np.inf)
-            # The first rows settle it for nearly every column.
+            # The first rows decide for nearly every column.
             parts = (column[:64], column[64:])
             if all(bool(np.all((part == low) | (part == high))) for part in parts):
                 kind = 0 if {low, high} <= {0.0, 1.0} else 1 if low == -high else 2
                 kinds[kind].append(name)
         return cls(*kinds)
 
-    def holds(self, feature: Feature) -> bool:
-        """Whether a feature is sure to have two values at most."""
+    def is_two_valued(self, feature: Feature) -> bool:
+        """Whether a feature is known to have at most two values."""
         return self._values(feature) is not _Values.MANY
 
-    def relabels(self, feature: Feature) -> bool:
-        """Whether there is a function of a two-valued column somewhere in a feature.
+    def contains_relabelling(self, feature: Feature) -> bool:
+        """Whether a feature contains a function of a two-valued column.
 
-        Straight lines, such as ``not``, are needed inside products.
+        Affine functions, such as ``not``, do not count: products need them.
         """
         return any(
             isinstance(node, Modification)
             and not node.transform.affine
-            and self.holds(node.children[0])
+            and self.is_two_valued(node.children[0])
             for node in walk(feature)
         )
 
     def simplify(self, feature: Feature) -> Feature:
-        """Write powers of two-valued factors, and factors that cancel, as what they are.
+        """Simplify powers of two-valued factors, and factors that cancel.
 
-        A product that comes to a constant is returned as it is.
+        A product that would be constant is returned unchanged.
         """
         if not any(isinstance(node, Product) and self._shortens(node) for node in walk(feature)):
             return feature
@@ -102,13 +102,13 @@ class TwoValued:
 
     def _rebuild(self, node: Feature, children: Sequence[Feature]) -> Feature:
         if not isinstance(node, Product):
-            return node.rebuilt(children) if node.children else node
+            return node.with_children(children) if node.children else node
         present = {child.text for child in children}
         bases: dict[str, Feature] = {}
         exponents: Counter[str] = Counter()
         for child in children:
             base, exponent = child, 1
-            # An inverse is merged only with what it cancels.
+            # An inverse is merged only with the factor that it cancels.
             if _inverse(child) and child.children[0].text in present:
                 base, exponent = child.children[0], -_inverse(child)
             bases[base.text] = base
@@ -119,7 +119,7 @@ class TwoValued:
         return multiply(*factors) if factors else node
 
     def _power(self, factor: Feature, exponent: int) -> list[Feature]:
-        """The factors that a power comes to."""
+        """Return the factors of a simplified power."""
         if exponent < 0:
             return [modify(power(exponent), factor)]
         values = self._values(factor)
@@ -132,10 +132,10 @@ class TwoValued:
     def _values(self, feature: Feature) -> _Values:
         known = self._known.get(feature.text)
         if known is None:
-            known = self._known[feature.text] = self._look(feature)
+            known = self._known[feature.text] = self._classify(feature)
         return known
 
-    def _look(self, feature: Feature) -> _Values:
+    def _classify(self, feature: Feature) -> _Values:
         match feature:
             case Covariate():
                 if feature.name in self.zero_one:
@@ -157,7 +157,7 @@ class TwoValued:
 
 
 def _inverse(feature: Feature) -> int:
-    """The k of a factor :math:`F^{-k}`, zero for any other."""
+    """Return the k of a factor :math:`F^{-k}`, zero for any other."""
     if not isinstance(feature, Modification):
         return 0
     found = _INVERSE.fullmatch(feature.transform.name)

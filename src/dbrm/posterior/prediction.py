@@ -101,7 +101,7 @@ class AveragedModels:
     def evaluate(self, table: Table) -> Matrix:
         """Columns of the features of every model, then of the others, for new rows."""
         features = (*self.always, *self.features)
-        return evaluate(features, table, held=self.ranges if self.hold else None)[0]
+        return evaluate(features, table, clip_to=self.ranges if self.hold else None)[0]
 
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None

@@ -3,7 +3,7 @@
 from typing import final
 
 from dbrm.evolution import Registry
-from dbrm.features import Feature, Projection, evaluate, fit_knots, parse_feature, shape_of, walk
+from dbrm.features import Feature, Projection, evaluate, fit_knots, parse_feature, topology_of, walk
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.source import Source
 from dbrm.status import Status
@@ -57,12 +57,12 @@ class Spellings:
         """Positions of the features of this topology whose weights were drawn, not fitted."""
         if _has_own_weights(feature):
             return []
-        shape = shape_of(feature)
+        shape = topology_of(feature)
         drawn = [j for j, known in enumerate(self._features) if _has_own_weights(known)]
-        return [j for j in drawn if shape_of(self._features[j]) == shape]
+        return [j for j in drawn if topology_of(self._features[j]) == shape]
 
 
 def _has_own_weights(feature: Feature) -> bool:
     """Whether the weights of a projection inside belong to the identity."""
     nodes = walk(feature)
-    return any(isinstance(node, Projection) and node.fixed_identity for node in nodes)
+    return any(isinstance(node, Projection) and node.weights_in_identity for node in nodes)

@@ -204,8 +204,8 @@ def test_weights_belong_to_the_identity_only_on_request():
     assert free[0] is not free[1]
     assert fixed[0] != fixed[1]
     assert fixed[0] != free[0]
-    assert fixed[0].fixed_identity
-    assert not free[0].fixed_identity
+    assert fixed[0].weights_in_identity
+    assert not free[0].weights_in_identity
     assert str(fixed[0]) == "tanh{1.0 + 1.0*x}"
     assert free[0].canonical == "tanh(? + ?*x)"
 

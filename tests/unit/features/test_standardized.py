@@ -73,7 +73,7 @@ def test_a_transform_without_parameters_can_be_standardised():
     own = Transform("bump", lambda x: 1.0 / (1.0 + x * x)).standardized()
     assert own.name == "bump[z]"
     assert str(fit_knots(modify(own, covariate("x")), TABLE)) == "bump((x - 4.0)/3.082)"
-    with pytest.raises(InvalidSettingError, match="has a parameter of its own"):
+    with pytest.raises(InvalidSettingError, match="already has a parameter"):
         get_transform("step[q0.5]").standardized()
 
 

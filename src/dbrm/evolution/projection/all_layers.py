@@ -94,7 +94,7 @@ def _build_up(
         elif isinstance(node, Standardized):
             made = Standardized(sound[0])
         else:
-            made = node if isinstance(node, Covariate) else node.rebuilt(sound)
+            made = node if isinstance(node, Covariate) else node.with_children(sound)
         return None if made is None else fit_knots(made, context.projector.table)
 
     return fold(feature, rebuild)

@@ -43,7 +43,7 @@ def free_projections(feature: Feature) -> tuple[Projection, ...]:
     return tuple(
         node
         for node in walk(feature)
-        if isinstance(node, Projection) and not node.fixed_identity and node.bias is not None
+        if isinstance(node, Projection) and not node.weights_in_identity and node.bias is not None
     )
 
 
@@ -69,7 +69,7 @@ def replace_weights(
             return Modification(node.transform, children[0])
         if isinstance(node, Standardized):
             return Standardized(children[0])
-        return node.rebuilt(children)
+        return node.with_children(children)
 
     return fold(feature, rebuild)
 

@@ -208,7 +208,7 @@ def test_strategy_four_draws_weights_that_belong_to_the_identity(rng, respond, n
     one = projector(engine, 4)
     made = [one.build(rng, TANH, [X1, X2]) for _ in range(500)]
     assert len({feature.key for feature in made}) == 500
-    assert all(feature.fixed_identity for feature in made)
+    assert all(feature.weights_in_identity for feature in made)
     # Standard normal draws: the mean square of 1500 is one, within five standard errors.
     numbers = np.array([(feature.bias, *feature.weights) for feature in made])
     assert abs(np.mean(numbers**2) - 1.0) < 5 * np.sqrt(2 / numbers.size)
@@ -289,4 +289,4 @@ def test_fits_run_with_every_strategy(rng, strategy, algorithm):
     assert texts
     parsed = [parse_feature(text) for text in texts]
     fixed = strategy == "bayes"
-    assert any(getattr(feature, "fixed_identity", False) is fixed for feature in parsed)
+    assert any(getattr(feature, "weights_in_identity", False) is fixed for feature in parsed)
