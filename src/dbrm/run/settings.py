@@ -79,62 +79,63 @@ class Settings:
         ``"transform-then-optimize"`` (2), ``"all-layers"`` (3), ``"bayes"`` (4), by name or
         number, or a strategy object; and most inputs of one projection.
     sweep
-        Before the search, all features up to this complexity are looked at once and the
-        most promising go into a pool that chains draw from; 0 for none (as the paper).
+        Before the search every feature up to this complexity is tested once, and the most
+        promising form a pool that chains draw from. 0 turns this off (as in the paper).
     sweep_projections
-        Whether to look beforehand, too, for laws :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`
-        of one term, by undoing :math:`g` on a Gaussian response; they join that pool.
+        Whether the sweep also looks for laws of one term,
+        :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`, by inverting :math:`g` on a Gaussian
+        response; they join the pool.
     population_size, n_populations
-        Features in play at a time, and how often they are renewed.
+        Number of features in a population, and number of populations per chain.
     algorithm
-        ``"gmjmcmc"`` (default), ``"rgmjmcmc"`` and ``"pool-gibbs"`` (chains with the posterior as
-        stationary law), ``"mjmcmc"`` and ``"enumerate"`` (the given columns only).
+        ``"gmjmcmc"`` (default), ``"rgmjmcmc"`` and ``"pool-gibbs"`` (chains whose
+        stationary distribution is the posterior), ``"mjmcmc"`` and ``"enumerate"`` (the given columns only).
     n_init, n_iter, n_final
         Steps in the first, the middle and the last population where they are too large to
         enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
         Gaussian responses and tall data, 500 otherwise and 200 with latent effects, the others to
         `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
     mjmcmc
-        How populations that are not enumerated are walked through: a `dbrm.search.Mjmcmc` or
+        Markov chain within populations that are not enumerated: a `dbrm.search.Mjmcmc` or
         its arguments as a mapping, such as ``{"kernels": {"large_jump": 0.05}, "rate": 0.2}``.
         `n_iter`, where given, replaces its number of steps.
     filtration
         How features leave a population: a `dbrm.evolution.Filtration` or its arguments
         ``threshold``, ``deletion`` (:math:`P_{del}`) and ``floor`` as a mapping.
     keep
-        Names of covariates that no population loses, a subset of :math:`\mathcal{S}_0`.
-        Theorem 1 of the paper then holds given them: what can be reached are the models of
+        Names of covariates that stay in every population, a subset of :math:`\mathcal{S}_0`.
+        Theorem 1 of the paper then holds given them: the chain can reach all models of
         at most `population_size` minus ``len(keep)`` other features.
     max_unique, max_evaluations, time_budget
-        End the evolution of a chain early after so many different models or evaluations, or
-        the run after so many seconds. They are looked at between populations; the reversible
-        samplers give half of the time to evolution and stop counting when it is over.
+        End the evolution of a chain after this number of different models or of evaluations,
+        or the run after this number of seconds. The limits are checked between populations;
+        the reversible samplers spend half of the time on evolution.
     max_models
-        End the run early after so many different models: each chain after its share of them.
+        End the run after this number of different models: each chain after its share of them.
     max_memory
-        Megabytes for the models that are kept; the least probable go first, and their mass
-        is in ``Posterior.lost_mass``. Without it a chain keeps up to 100,000 models and the
-        posterior up to 200,000.
+        Megabytes for the models that are kept; the least probable are dropped first, and
+        ``Posterior.lost_mass`` is their mass. By default a chain keeps up to 100,000 models and
+        the posterior up to 200,000.
     max_averaged
-        Most models that predictions average over, the most probable first. Without it as
-        many as hold .9999 of the probability, at most 2,000 and fewer for many rows;
-        ``Posterior.averaged_share`` tells what they hold.
+        Most models that predictions average over, the most probable first. By default as many
+        as hold .9999 of the probability, at most 2,000 and fewer for many rows;
+        ``Posterior.averaged_share`` is the probability they hold.
     stop
         ``"agreement"``: end the run early when the chains agree. They are compared after every
         eighth of their populations (or steps), by the rules of `Posterior.diagnostics`.
     subsample
         Rows of tall data on which models are compared during the search (subsampling MCMC);
-        those reported are evaluated on all rows. ``None``: all rows count everywhere.
+        reported models are evaluated on all rows. ``None``: all rows are used everywhere.
     n_chains, merge
         Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always, exclude, start
         Features, as text or objects: those that every model contains, those that no model
-        may contain (as such; they may be parts of others), and those to look at first.
+        may contain (as such; they may be parts of others), and those to start from.
     costs
         Extra nats per use of a transform or covariate, by name.
     units
-        Units of covariates, such as ``{"PeriodDays": "day"}``: features then add like to like
-        and feed only pure numbers to functions such as sin. Columns not named are pure
+        Units of covariates, such as ``{"PeriodDays": "day"}``: sums then have terms of one
+        dimension, and functions such as sin take pure numbers. Columns not named are pure
         numbers.
     heredity
         ``"strong"``: a product is in a model only if all of its factors are; ``"weak"``: if at
@@ -159,7 +160,7 @@ class Settings:
         (default under the presets). Powers, products and logarithms always follow it.
     evidence
         Your own function ``f(X, y) -> log evidence`` of a model's columns, in place of
-        family and prior; slower, and the same search.
+        family and prior. The search is the same, but slower.
     latent, max_latent
         Latent Gaussian effects offered for selection beside the features, such as
         ``[dbrm.latent.AR1("time"), dbrm.latent.RandomIntercept("site")]``, and most of them in
