@@ -347,25 +347,25 @@ class _Parser:
         """Raise to a power: a repeated product, or the transform of that name."""
         if not self.take("^", "**"):
             self.expected("'^' and an exponent after |...|")
-        place = self.ahead
+        exponent_token = self.ahead
         exponent = self.exponent()
         whole = exponent.is_integer()
         child = base.as_feature()
         if exponent == 0.0 or base.is_number or (token.kind == "|" and whole):
             what = "a whole power of |...|" if token.kind == "|" else "a power of a number, or 0"
-            self.fail(place.position, f"This is not a feature: {what}")
+            self.fail(exponent_token.position, f"This is not a feature: {what}")
         if exponent == 1.0:
             return base
         if child is None or not whole or exponent < 0.0:
             return self.applied(power(exponent), base, token)
         self.budget -= int(min(exponent, MAX_LENGTH)) * (len(child.text) + 1)
         if self.budget < 0:
-            self.fail(place.position, "Too many factors")
+            self.fail(exponent_token.position, "Too many factors")
         return _Sum.feature(multiply(*[child] * int(exponent)))
 
     def exponent(self) -> float:
         """Read a number or, in parentheses, a fraction, either with a sign."""
-        place = self.ahead
+        token = self.ahead
         bracket = self.take("(")
         sign = -1.0 if self.take("-") else 1.0
         value = self.number()
@@ -375,7 +375,7 @@ class _Parser:
                 value = value / denominator if denominator else nan
             if not self.take(")"):
                 self.expected("')'")
-        return self.finite(sign * value, place)
+        return self.finite(sign * value, token)
 
     def number(self) -> float:
         token = self.take("number")

@@ -1,8 +1,8 @@
 """Tables too large to copy: rows stay in files, on a cluster or in the caller's array.
 
 `open_batches` opens such a source as raw batches, `learn_from_batches` learns a recipe in three
-passes, and the rows that it returns are visited block by block: whoever wants a sum over all
-rows passes the work on one block to `AbstractRows.map`. No other module knows where rows are.
+passes, and returns rows that are visited block by block: `AbstractRows.map` applies a function
+to every block, for instance to sum over all rows. No other package knows where rows are stored.
 """
 
 from dbrm.data.out_of_core.arrow import ARROW_SUFFIXES, open_dataset

@@ -1,6 +1,6 @@
 """Recognise and open the sources of out-of-core data: files, pyarrow data sets, Dask collections.
 
-No library is imported to recognise its objects: whoever has one has imported it already.
+Objects are recognised by the module of their type, without importing its library.
 """
 
 import os

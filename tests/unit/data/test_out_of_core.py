@@ -1,4 +1,4 @@
-"""Tests of `dbrm.data.rows` and of the batches that rows come in."""
+"""Tests of `dbrm.data.out_of_core`: batches and blocks of rows."""
 
 import numpy as np
 import pandas as pd
