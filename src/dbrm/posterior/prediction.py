@@ -22,9 +22,6 @@ from dbrm.posterior.source import Glm
 
 __all__ = ["AveragedModels", "shift_of"]
 
-# Links whose means have no upper limit.
-_UNLIMITED = ("log", "inverse")
-
 # Models times rows held at once while predicting: a family that integrates holds several
 # numbers for each.
 _STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 1_000_000
@@ -161,7 +158,7 @@ class AveragedModels:
     @cached_property
     def _limits(self) -> Limits | None:
         """Limits of the means, where they are held and the link has none of its own."""
-        unlimited = self._identity or (self.glm is not None and self.glm.link.name in _UNLIMITED)
+        unlimited = self.glm is None or self.glm.link.mean_interval[1] == np.inf
         if not self.hold or not unlimited:
             return None
         return Limits.of(self.fitted, self.always, self.features, self.models, self.ranges)
