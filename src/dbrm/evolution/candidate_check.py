@@ -1,10 +1,10 @@
-r"""A look at random features after a search: would one of them make a better model?
+r"""A check with random features after a search: would one of them make a better model?
 
-Chains that share their covariates and their pool can agree on what none of them has looked
-beyond. The candidates here owe nothing to the chains' paths: products of distinct covariates
-of every size, and features that the operators make from covariates and from what was found.
-Each is tried beside the best model, and in the place of each of its features. They are ranked by
-the score test; what is reported of the best few is their exact log posterior.
+Chains that share covariates and pool can agree although all of them missed something. The
+candidates here do not depend on the chains' paths: products of distinct covariates of every size,
+and features that the operators make from covariates and from the features found. Each is tried
+beside the best model, and in place of each of its features. Candidates are ranked by the score
+test; of the best few the exact log posterior is computed and the largest gain reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from dbrm.status import Status
 
 __all__ = ["Candidate", "check_candidates"]
 
-# Cells (rows times products) computed, at most so many products; and features of other kinds.
+# Limits: cells (rows times products) computed, products, and features of other kinds.
 _CELLS, _MOST_PRODUCTS, _OTHERS = 20_000_000, 60_000, 1_000
 _MOST_FACTORS = 10
 # Rows used for ranking, columns held at once, candidates whose evidence is computed.
@@ -44,7 +44,7 @@ Subset = tuple[int, ...]
 @final
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A feature met by chance.
+    """A feature that the search did not find.
 
     `gain` is by how much it raises the log posterior of the best model, beside its features or
     in the place of one of them.
@@ -107,7 +107,7 @@ def check_candidates(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """The best model without one of its features, or all of it: where a candidate may join."""
+    """The best model, whole or without one of its features: what a candidate is added to."""
 
     score_test: ScoreTest
     residual: Column
@@ -120,14 +120,14 @@ class _Place:
 @final
 @dataclass(frozen=True, slots=True)
 class _ExpectedGain:
-    """Log posterior that a column promises to add, at its best place."""
+    """Expected gain in log posterior of a column, at its best place."""
 
     gain: float
     place: int
 
 
 class _Check:
-    """Ranks columns by the log posterior they promise, at every place of one model."""
+    """Ranks columns by expected gain in log posterior, at every place of one model."""
 
     def __init__(self, problem: Problem, model: list[Feature]) -> None:
         self._problem = problem
@@ -227,7 +227,7 @@ class _Check:
         return evaluate(features, self._sample)[0], prices
 
     def best_of(self, columns: Matrix, prices: FloatArray) -> list[tuple[_ExpectedGain, int]]:
-        """The best few columns, each with what it promises."""
+        """The best few columns, each with its expected gain."""
         columns = to_unit_length(columns, smallest=_FLAT)
         sound = np.isfinite(columns[0])
         columns[:, ~sound] = 0.0

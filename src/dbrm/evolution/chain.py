@@ -1,4 +1,4 @@
-"""What one chain knows while it runs, and what it brings home."""
+"""The record that a chain keeps while it runs, and its result."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class ChainProgress:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """States of a chain whose stationary law is the posterior.
+    """States of a chain whose stationary distribution is the posterior.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Draws:
         Of the state after each step.
     frequency
         Share of the steps with each feature in the model, by feature number
-        (for pool-Gibbs averaged over the exact conditional law).
+        (for pool-Gibbs averaged over the exact conditional distribution).
     """
 
     log_posterior: FloatArray
@@ -53,7 +53,7 @@ class Draws:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainResult:
-    """What one chain brings home.
+    """The result of one chain.
 
     `features` are numbered as in ``models.members``; `trace` holds the log mass found
     in each population, `moves` how often each kind of move was tried and accepted,
@@ -74,7 +74,7 @@ class ChainResult:
 
 
 class ChainRecord:
-    """Features met, models visited, numbers that failed: the books of one chain."""
+    """Features met, models visited, moves and failures counted: the record of one chain."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -92,16 +92,16 @@ class ChainRecord:
 
     @property
     def n_unique(self) -> int:
-        """Different models met that were worth recording."""
+        """Number of different models visited, kept or dropped."""
         return len(self._ledger.models()) + self._ledger.n_dropped
 
     @property
     def seconds(self) -> float:
-        """Time spent so far, without that between a freeze and a thaw."""
+        """Time spent so far, without that between `get_state` and `set_state`."""
         return self._before + monotonic() - self._started
 
     def set_clock(self, seconds: float) -> None:
-        """Let so many seconds be spent by now."""
+        """Set the time spent so far."""
         self._before, self._started = seconds, monotonic()
 
     def out_of_time(self, share: float = 1.0) -> bool:
@@ -109,7 +109,7 @@ class ChainRecord:
         return self.seconds > share * self.problem.budget.stop.seconds
 
     def has_enough(self) -> bool:
-        """Whether as many models were evaluated, or are different, as were asked for."""
+        """Whether the limit on evaluations or on different models is reached."""
         stop = self.problem.budget.stop
         if self.n_evaluated >= stop.evaluations:
             return True
@@ -122,7 +122,7 @@ class ChainRecord:
         start: Mask,
         mjmcmc: Mjmcmc | None = None,
     ) -> Exploration:
-        """Visit the models of a population, all of them where that is affordable."""
+        """Explore the models of a population: enumerate them if that is affordable, else walk."""
         features = population.features(self.registry)
         prepared = self.problem.prepare(features, population.columns)
         terms = population.prior_terms(self.problem, self.registry)
@@ -139,7 +139,7 @@ class ChainRecord:
         return found
 
     def record(self, found: Exploration, population: Population) -> None:
-        """Enter what was found into the books."""
+        """Add the models and counts of an exploration."""
         models = ModelTable.from_masks(
             found.masks,
             population.numbers,
@@ -158,7 +158,7 @@ class ChainRecord:
         self._note_best(found, population)
 
     def count_move(self, name: str, *, accepted: bool) -> None:
-        """Note one move of a kind that is not counted elsewhere."""
+        """Count one move of a kind that explorations do not count."""
         self._proposed[name] += 1
         self._accepted[name] += accepted
 
@@ -172,15 +172,15 @@ class ChainRecord:
             self._best = (float(log_posterior[row]), text or "1")
 
     def progress(self, done: int, total: int) -> ChainProgress:
-        """What to show after `done` of `total` populations."""
+        """Progress after `done` of `total` populations or steps."""
         return ChainProgress(done, total, self.n_evaluated, *self._best)
 
     def models(self) -> ModelTable:
-        """Every model visited so far, once."""
+        """The models visited so far, each once."""
         return self._ledger.models()
 
     def get_state(self) -> Snapshot:
-        """The books as they are."""
+        """The whole record."""
         ledger = self._ledger
         pending = ledger.pending()
         models = {} if pending is None else pending.to_arrays()
@@ -206,7 +206,7 @@ class ChainRecord:
         )
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Take over the frozen books; the clock goes on from now."""
+        """Restore the record; the clock runs on from now."""
         own, arrays = snapshot.part("own"), snapshot.part("models").arrays
         content = own.content
         self.registry.set_state(snapshot.part("registry"))
@@ -226,7 +226,7 @@ class ChainRecord:
         self.set_clock(content["seconds"])
 
     def result(self, draws: Draws | None = None) -> ChainResult:
-        """Close the books."""
+        """The result so far."""
         models = self._ledger.models()
         return ChainResult(
             features=self.registry.features,

@@ -1,4 +1,4 @@
-r"""Heredity: products enter a model only beside their factors; groups enter it whole.
+r"""Heredity: a product requires its factors in the model; a group is in it whole or not at all.
 
 The factors of a product are the different features multiplied: those of :math:`x x z` are
 :math:`x` and :math:`z`, that of :math:`x x` is :math:`x`. Under strong heredity a model with a
@@ -32,7 +32,7 @@ Numbers = npt.NDArray[np.int32]
 
 
 class HeredityRule:
-    """Which features of a registry need which others; nothing without heredity or groups."""
+    """Which features of a registry require which others; none without heredity and groups."""
 
     def __init__(
         self,

@@ -284,7 +284,7 @@ class OperatorMemory:
     def learn(
         self, numbers: npt.NDArray[np.int32], inclusion: FloatArray, threshold: float
     ) -> None:
-        """See what became of the features made since the last time."""
+        """Count which of the features made since the last call proved useful."""
         for number, probability in zip(numbers.tolist(), inclusion.tolist(), strict=True):
             kind = self._waiting.get(number)
             if kind is not None:

@@ -65,7 +65,7 @@ class Basis:
 
 # Tries per free place before a population is left smaller than it could be.
 _TRIES_PER_PLACE = 40
-# One place in so many may go to a feature that is a linear combination of others.
+# Places per feature that may be a linear combination of others.
 _PLACES_PER_DEPENDENT = 5
 # Weight of a feature with no posterior support as a parent, relative to one with full support.
 _LEAST_WEIGHT = 0.05
@@ -74,7 +74,7 @@ _LEAST_WEIGHT = 0.05
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """Features in play, with their training columns."""
+    """The features of one population, by number, with their training columns."""
 
     numbers: npt.NDArray[np.int32]
     columns: Matrix
@@ -97,22 +97,22 @@ class Population:
 
 
 class Rejections:
-    """How often candidates were turned away, and why."""
+    """Counts of rejected candidates, by reason."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
     def count(self, reason: str) -> None:
-        """Note one more candidate turned away for this reason."""
+        """Count one more candidate that was rejected for this reason."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
 
 
 class _Builder:
-    """Adds features to a population as long as they are new, finite and independent.
+    """Fills a population with features that are new, finite and linearly independent.
 
-    A few may be linear combinations of others, though never copies: x and x*z are there and
-    x*not(z) says the same in one. Models of all three have no evidence, those of one or two
-    have, and all can be compared.
+    A few may be linear combinations of others, but not copies: x and x*z together span
+    x*not(z). Models of all three have no evidence, models of one or two have, and can be
+    compared.
     """
 
     def __init__(self, problem: Problem, registry: Registry, rejections: Rejections) -> None:
@@ -124,7 +124,7 @@ class _Builder:
         # Sub-expressions of this generation, so that no column is computed twice.
         self.cache: ColumnCache = {}
         self._n_dependent = 0
-        # Numbers of features on their way in; members of a group need each other.
+        # Features that are being added; members of a group need each other.
         self._coming: list[int] = []
         self.numbers: list[int] = []
         self.columns: list[Column] = []
@@ -134,9 +134,9 @@ class _Builder:
         return len(self.numbers) == self._problem.budget.population_size
 
     def add(self, feature: Feature) -> bool:
-        """Compute a new feature's column and let it in if it is fit for use.
+        """Compute a candidate's column and admit it if it is fit for use.
 
-        Under heredity factors that are not there yet are let in before it.
+        Under heredity, factors that are missing are admitted before it.
         """
         feature = self._problem.simplify(feature)
         number = self._registry.known(feature)
@@ -153,7 +153,7 @@ class _Builder:
         return self.admit(feature, column)
 
     def _bring_factors(self, feature: Feature) -> bool:
-        """Let in the factors that a feature needs, as far as there is room beside it."""
+        """Admit the factors that a feature needs, as far as there is room beside it."""
         if self._heredity_rule.satisfied(feature, self.numbers):
             return True
         self._coming.append(self._heredity_rule.number(feature))
@@ -168,16 +168,16 @@ class _Builder:
     def project(
         self, rng: np.random.Generator, transform: Transform, children: list[Feature]
     ) -> Feature | None:
-        """Make a projection; a draw of its weights is counted, whatever becomes of it."""
+        """Make a projection and count the draw of its weights, also if it is rejected later."""
         feature = self._problem.projector.build(rng, transform, children, self.cache)
         if feature is not None and self._problem.integrates_weights:
             self._registry.weight_draws.note(self._problem.simplify(feature))
         return feature
 
     def admit(self, feature: Feature, column: Column, *, strict: bool = False) -> bool:
-        """Let a feature with a sound column in unless it depends on those already there.
+        """Admit a feature with a sound column unless it depends on those already there.
 
-        A `strict` gate makes no exceptions.
+        `strict`: without exceptions.
         """
         if not self._basis.admit(column):
             if strict or not self._excepted(feature, column):
@@ -257,8 +257,8 @@ def next_population(
 ) -> Population:
     r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features.
 
-    The `first` time, up to half of the free places go to features of the pool. A `memory`
-    is told which operator made which candidate.
+    The `first` time, up to half of the free places go to features of the pool. `memory` notes
+    which operator made which feature.
     """
     rule = problem.filtration
     deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)

@@ -50,7 +50,7 @@ class Registry:
         return np.array(self._keys, dtype=np.uint64).reshape(-1, 2)
 
     def known(self, feature: Feature) -> int | None:
-        """Number of a feature met before under this very spelling."""
+        """Number of a feature met before under this spelling; ``None`` if there is none."""
         return self._by_key.get(feature.key)
 
     def number(self, feature: Feature, column: Column) -> int:
@@ -116,7 +116,7 @@ class Registry:
         )
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Know what the frozen registry knew."""
+        """Restore the features and spellings."""
         self.features = list(snapshot.features["names"])
         self._keys = [(int(high), int(low)) for high, low in snapshot.arrays["keys"]]
         self._marks = [mark.tobytes() for mark in snapshot.arrays["marks"]]

@@ -1,4 +1,4 @@
-"""A chain as plain data, to be sent to another process or written to a file.
+"""The state of a chain as plain data, to be sent to another process or written to a file.
 
 A snapshot holds numbers and text, arrays, and features; no data set, no code. A chain that is
 restored from it, with the same problem, takes the same steps as one that was never interrupted.

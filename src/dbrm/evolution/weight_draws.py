@@ -83,7 +83,7 @@ class WeightDraws:
         )
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Know the counts of the snapshot."""
+        """Restore the counts."""
         keys = snapshot.arrays["drawn"].tolist()
         counts = snapshot.arrays["draw_counts"].tolist()
         self._counts = Counter(

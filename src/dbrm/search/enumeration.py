@@ -41,7 +41,7 @@ def enumerate_population(
     rng
         If given, ``last`` is an exact draw from the posterior, otherwise the best mask.
     report
-        Told how many of how many models are done, where that takes time.
+        Called with the numbers of models done and to do, where that takes time.
     """
     log_prior = prior_of_all(terms.feature, terms.size, terms.latent)
     if terms.needed.size:

@@ -1,7 +1,6 @@
-"""What a search inside one population needs and what it returns.
+"""Input and output of a search inside one population.
 
-The search sees masks and numbers. What the features are, and how their evidence
-comes about, is not its business.
+The search sees masks and numbers, never features or data.
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ __all__ = [
 # A prior is taken to favour a feature if it adds this much, in nats.
 _LEAST_GAIN = 1e-9
 
-# Told how many of how many models are done.
+# Called with the numbers of models done and to do.
 CountCallback = Callable[[int, int], None]
 
 
@@ -171,7 +170,7 @@ class Exploration:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
-    """What a Markov chain through a population left behind, after its adaptation.
+    """Statistics of a Markov chain through a population, after its adaptation.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 A model is a set of feature numbers; its key is the exclusive or of its features'
 128-bit keys, which does not depend on order and can be formed for thousands of masks
 at once. The ledger's memory is bounded: when it is full the least probable models
-go, and their mass is kept in the books as lost.
+are dropped, and their mass is counted as lost.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ __all__ = [
 
 # Models worked on at a time.
 _CHUNK = 1 << 14
-# Records up to so many wait before repeated models are looked for.
+# Deduplicate once the buffer holds this many models.
 _FEW = 10_000
 
 Keys = npt.NDArray[np.uint64]

@@ -1,7 +1,7 @@
-"""A walk of MJMCMC through one population that can be interrupted and taken up again.
+"""A walk of MJMCMC through one population that can be interrupted and resumed.
 
-However many pieces a walk is made in, its steps are the same. Between pieces all of it
-is a few arrays. What the models are worth is the business of the population it walks through.
+In how many pieces a walk is made does not change its steps. Between pieces its state is a few
+arrays. Models are evaluated by the population.
 """
 
 from dataclasses import fields
@@ -36,7 +36,7 @@ _CHUNK = 1 << 14
 
 
 class Walker:
-    """A walk under way.
+    """A walk through the masks of a population.
 
     Parameters
     ----------
@@ -79,13 +79,13 @@ class Walker:
         return float(store.values[row] + store.priors[row]), mask
 
     def walk(self, rng: np.random.Generator, n_steps: int) -> None:
-        """Make so many more steps, at most those that are left."""
+        """Make `n_steps` more steps, or those that are left if they are fewer."""
         until = min(self.n_done + n_steps, self._settings.n_steps)
         loop = kernels(self._target).mjmcmc_loop
         loop(rng, self._target, self._plan, self._position, self._trace, until)
 
     def found(self) -> Exploration:
-        """What was found so far."""
+        """The exploration so far."""
         return collect(
             self._store,
             self._position.mask,
@@ -95,7 +95,7 @@ class Walker:
         )
 
     def to_arrays(self) -> dict[str, Any]:
-        """All of the walk, for `restore`."""
+        """The state of the walk, for `restore`."""
         count, done = self.n_models, self.n_done
         return {
             **{f"store_{name}": getattr(self._store, name)[:count] for name in _STORED},
@@ -109,7 +109,7 @@ class Walker:
         }
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Take up a walk with the same settings where `to_arrays` left it."""
+        """Resume a walk with the same settings from the arrays of `to_arrays`."""
         store = self._store
         self._check(arrays)
         refill(store, *(np.ascontiguousarray(arrays[f"store_{name}"]) for name in _STORED))

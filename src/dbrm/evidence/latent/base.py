@@ -125,7 +125,7 @@ LATENT_EFFECTS: Choices[type[Any]] = Choices("latent effect")
 def bridge_by_precision(
     precision: Callable[[FloatArray], Matrix], positions: FloatArray, new: FloatArray
 ) -> Bridge:
-    """The law at new positions given the known ones, from the precision over all of them.
+    """The distribution at new positions given the known ones, from the precision over all of them.
 
     Some hundred new positions at a time: their joint covariance is dense.
     """

@@ -1,4 +1,4 @@
-"""What an algorithm is: traits that the rest of the package asks for, and how its chains run."""
+"""What an algorithm is: traits that other packages look up, and the interface of chains."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -25,15 +25,15 @@ __all__ = [
 ]
 
 ProgressCallback = Callable[[ChainProgress], None]
-Run = TypeVar("Run", bound="AbstractChain")
+SomeChain = TypeVar("SomeChain", bound="AbstractChain")
 # Describes a snapshot with this content.
 LayoutOf = Callable[[Problem, Mapping[str, Any]], Layout]
-# Asked between populations, and between parts of the sweep, whether to stop for now.
+# Called between populations, and between parts of the sweep: whether to stop for now.
 Pause = Callable[[], bool]
 
 
 def never() -> bool:
-    """Do not pause."""
+    """Never pause."""
     return False
 
 
@@ -78,8 +78,8 @@ def find_algorithm(name: str) -> type[AbstractAlgorithm]:
 class AbstractChain(AbstractAlgorithm):
     """One chain of an algorithm.
 
-    Its steps are a function of the problem and the generator it was given: not of how
-    often it was interrupted, frozen and thawed.
+    Its steps are a function of the problem and the generator it was given. How often it is
+    interrupted, saved and restored does not change them.
     """
 
     @abstractmethod
@@ -94,25 +94,25 @@ class AbstractChain(AbstractAlgorithm):
     @staticmethod
     @abstractmethod
     def layout(problem: Problem, content: Mapping[str, Any]) -> Layout:
-        """What a snapshot with this content must hold, if it comes from a file."""
+        """What a snapshot with this content must hold; checked when it comes from a file."""
 
     @property
     @abstractmethod
     def finished(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether the chain is done."""
 
     @property
     @abstractmethod
     def n_done(self) -> int:
-        """Populations done, further steps counted with them."""
+        """Populations done, plus steps or draws after them."""
 
     @abstractmethod
     def advance(self, most: int) -> None:
-        """Do the next population, or the next steps, so many at most."""
+        """Do the next population, or at most `most` further steps."""
 
     @abstractmethod
     def progress(self) -> ChainProgress:
-        """How far it is, and the best model so far."""
+        """How far the chain is, and its best model so far."""
 
     @abstractmethod
     def get_state(self) -> Snapshot:
@@ -120,28 +120,28 @@ class AbstractChain(AbstractAlgorithm):
 
     @abstractmethod
     def set_state(self, snapshot: Snapshot) -> None:
-        """Go back to where `get_state` was called; for a run that has not begun."""
+        """Restore what `get_state` returned; for a chain that has not started."""
 
     @abstractmethod
     def result(self) -> ChainResult:
-        """What was found so far."""
+        """The result so far."""
 
 
 def proceed(
-    run: Run,
+    chain: SomeChain,
     pause: Pause = never,
     report: ProgressCallback | None = None,
     *,
     until: int = sys.maxsize,
-) -> Run:
-    """Let a run go on until it is finished, so much is done, or it is told to pause.
+) -> SomeChain:
+    """Advance a chain until it is finished, `until` units are done, or `pause` returns true.
 
-    `report` hears of every population.
+    `report` is called after every population.
     """
-    while not run.finished and run.n_done < until:
-        run.advance(until - run.n_done)
+    while not chain.finished and chain.n_done < until:
+        chain.advance(until - chain.n_done)
         if report is not None:
-            report(run.progress())
+            report(chain.progress())
         if pause():
             break
-    return run
+    return chain

@@ -25,9 +25,9 @@ class Enumeration(AbstractAlgorithm):
 def run_enumeration(
     problem: Problem, report: Callable[[int, int], None] | None = None
 ) -> ChainResult:
-    """All subsets of the covariates, no engineering: the exact posterior.
+    """Evaluate all subsets of the covariates: the exact posterior.
 
-    `report` is told how many of how many models are done, where that takes time.
+    `report` is called with the numbers of models done and to do, where that takes time.
     """
     chain = ChainRecord(problem)
     population = all_covariates(problem, chain.registry)

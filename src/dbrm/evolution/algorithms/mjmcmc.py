@@ -23,7 +23,7 @@ from dbrm.search import Walker
 
 __all__ = ["MjmcmcChain"]
 
-# The walk is made in pieces of about so many seconds, the first of so many steps.
+# Seconds that a piece of the walk should take, and steps of the first piece.
 _PIECE_SECONDS = 0.1
 _FIRST_PIECE = 200
 
@@ -63,7 +63,7 @@ def _layout(problem: Problem, content: Mapping[str, Any]) -> Layout:  # noqa: AR
 class MjmcmcChain(AbstractChain):
     """One walk through the subsets of the covariates.
 
-    Budgets are looked at between pieces of it. The pieces change nothing but that.
+    It is made in pieces, between which limits are checked. The pieces do not change its steps.
     """
 
     engineers = False
@@ -130,12 +130,12 @@ class MjmcmcChain(AbstractChain):
 
     def result(self) -> ChainResult:
         problem, population = self._chain.problem, self._population
-        books = ChainRecord(problem)
-        books.registry = self._chain.registry
+        record = ChainRecord(problem)
+        record.registry = self._chain.registry
         found = self._walker.found()
-        books.record(found, population)
+        record.record(found, population)
         walk = found.walk
         assert walk is not None
-        frequency = np.zeros(len(books.registry))
+        frequency = np.zeros(len(record.registry))
         frequency[population.numbers] = walk.frequency[: population.size]
-        return books.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))
+        return record.result(Draws(walk.log_posterior, walk.size.astype(np.float64), frequency))

@@ -1,16 +1,17 @@
-r"""Pool-Gibbs: an exact sampler over the models of a finite pool, without a way back.
+r"""Pool-Gibbs: an exact sampler over the models of a finite pool; it rejects nothing.
 
 The state is a model :math:`M` and a window :math:`\mathcal S` of :math:`s` features of a pool
-of :math:`N`, with joint law :math:`p(M|y)\,u(\mathcal S|M)`, where :math:`u` is uniform over the
-windows that contain :math:`M`: :math:`u(\mathcal S|M) = 1/\binom{N-|M|}{s-|M|}`. Both conditionals
-are drawn exactly:
+of :math:`N`, with joint distribution :math:`p(M|y)\,u(\mathcal S|M)`, where :math:`u` is uniform
+over the windows that contain :math:`M`: :math:`u(\mathcal S|M) = 1/\binom{N-|M|}{s-|M|}`. Both
+conditionals are drawn exactly:
 
 1. :math:`\mathcal S | M`: the model and :math:`s-|M|` others at random;
 2. :math:`M | \mathcal S`: from :math:`p(\tilde M|y)\,u(\mathcal S|\tilde M)` over all subsets
    :math:`\tilde M` of the window, by enumeration; where that costs too much, by steps of
    MJMCMC with this very target.
 
-Leaving the factor :math:`u` out of the second step would change the stationary law. The
+Leaving the factor :math:`u` out of the second step would change the stationary
+distribution. The
 conditional inclusion probabilities are averaged over the steps, which has less
 variance than counting visits.
 """
@@ -175,12 +176,12 @@ class _Sampler:
         else:
             effects = [-1 - k for k in range(len(problem.latent))]
             start = np.array([number in model for number in (*window, *effects)], dtype=np.bool_)
-            # Nothing learned on the way, no climb: the steps must leave the conditional law alone.
+            # No adaptation, no ascent: the steps must leave the conditional distribution alone.
             steps = replace(budget.mjmcmc, adapt=0.0, ascend=False)
             found = steps.explore(rng, prepared, target, start)
             assert found.walk is not None
             inclusion = found.walk.frequency
-        # The books hold the posterior itself, without the factor for the window.
+        # The record holds the posterior itself, without the factor for the window.
         found = replace(
             found,
             log_prior=terms.of(found.masks),

@@ -12,7 +12,7 @@ optimises to :math:`M_k`; if :math:`M \not\subset \mathcal S` the proposal is re
 
 The posterior ratio is tried first (delayed acceptance). The paper's theorem omits
 :math:`1-\rho` and conditions the backward population on what it should generate; with
-either, the chain has another stationary law.
+either, the chain has another stationary distribution.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class ModelSpace(Protocol):
         """Draw a population that contains the model."""
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
-        """Climb from the model inside the population."""
+        """Maximise the posterior inside the population, from the model."""
 
     def log_posterior(self, model: Model) -> float:
         """Unnormalised log posterior, ``-inf`` for impossible models."""
@@ -43,7 +43,7 @@ class ModelSpace(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """What happened in one step."""
+    """Outcome of one step."""
 
     accepted: bool
     passed_first_stage: bool
@@ -55,9 +55,9 @@ def reversible_step(
 ) -> tuple[Model, Swap]:
     """Draw the next model."""
     population = space.grow(rng, model)
-    climbed = space.optimise(rng, model, population)
+    optimised = space.optimise(rng, model, population)
     flipped = frozenset(f for f in population if rng.random() < rate)
-    proposal = climbed ^ flipped
+    proposal = optimised ^ flipped
     gain = _difference(space.log_posterior(proposal), space.log_posterior(model))
     if not rng.random() < exp(min(0.0, gain)):
         return model, Swap(accepted=False, passed_first_stage=False, returned=False)

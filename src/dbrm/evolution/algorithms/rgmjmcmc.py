@@ -1,7 +1,7 @@
-"""RGMJMCMC: a chain over models whose stationary law is the posterior (paper, Sec. 3.4).
+"""RGMJMCMC: a chain over models with the posterior as stationary distribution (Sec. 3.4).
 
 A GMJMCMC phase comes first; it fills the reservoir from which populations are grown and
-finds a model to start from. Then everything is frozen and `reversible_step` runs.
+finds a model to start from. After that nothing adapts, and `reversible_step` runs.
 
 In the sets of numbers that stand for models here, latent effect k has the number -1 - k. All
 effects are in every population.
@@ -141,7 +141,7 @@ def _features_of(model: Model) -> list[int]:
 
 
 class _FeatureSpace:
-    """The feature space of one chain, frozen: `dbrm.evolution.algorithms.reversible.ModelSpace`."""
+    """The feature space of one chain; implements `ModelSpace`."""
 
     def __init__(self, chain: ChainRecord, reservoir: Reservoir) -> None:
         self._chain = chain
@@ -254,7 +254,7 @@ class _FeatureSpace:
         return self._heredity_rule.restrict(terms, features, numbers)
 
     def optimise(self, rng: np.random.Generator, model: Model, population: Sequence[int]) -> Model:
-        """Climb inside the population; every model looked at enters the books."""
+        """Maximise inside the population; every model evaluated enters the record."""
         features = [number for number in population if number >= 0]
         columns = self._columns_of(features)
         prepared = self._problem.engine.prepare(columns)

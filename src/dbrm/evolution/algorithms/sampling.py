@@ -1,7 +1,7 @@
-"""Chains with the posterior as their law: first an evolution, then draws of models.
+"""Chains that draw models from the posterior, after a first phase of GMJMCMC.
 
-The GMJMCMC phase finds the features and a model to start from. Then everything is frozen,
-and a sampler makes `n_final` draws.
+The first phase finds the features, of which a reservoir is filled, and a model to start from.
+Then adaptation ends, the reservoir stays as it is, and a sampler makes `n_final` draws.
 """
 
 from abc import abstractmethod
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class AbstractSampling(AbstractChain):
-    """One chain that draws models after an evolution."""
+    """One chain: populations that evolve, then draws of models."""
 
     default_draws = 1_000
     takes_groups = False
@@ -65,7 +65,7 @@ class AbstractSampling(AbstractChain):
 
     @abstractmethod
     def _set_sampler_state(self, snapshot: Snapshot) -> None:
-        """Go on from this state; the draws so far are known."""
+        """Restore the sampler; the draws so far are restored before."""
 
     @property
     def finished(self) -> bool:
@@ -113,16 +113,18 @@ class AbstractSampling(AbstractChain):
         return self._chain.result(Draws(log_posterior, size, self._frequency()))
 
 
-# A feature without support is still drawn with this weight.
+# Added to all weights: features without posterior support are drawn, too.
 _LEAST_WEIGHT = 0.02
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservoir:
-    """Features with their training columns and weights.
+    """A fixed set of features with their training columns and weights.
 
-    `spellings` are those that the columns were computed from; names may change later.
+    It holds covariates, the swept pool and what the first phase found. Weights follow the
+    estimated inclusion, kept away from zero. The columns were computed from the `spellings`;
+    names may change later.
     """
 
     numbers: npt.NDArray[np.int32]
@@ -131,7 +133,7 @@ class Reservoir:
     spellings: list[Feature]
 
     def get_state(self) -> Snapshot:
-        """Everything but the columns."""
+        """Numbers, weights and spellings; the columns follow from them."""
         return Snapshot(
             arrays={"numbers": self.numbers, "weights": self.weights},
             features={"spellings": self.spellings},
@@ -139,7 +141,7 @@ class Reservoir:
 
     @classmethod
     def from_state(cls, snapshot: Snapshot, table: Table) -> Self:
-        """The frozen reservoir, its columns computed as before."""
+        """Restore a reservoir; its columns are computed again, as before."""
         spellings = snapshot.features["spellings"]
         columns = [evaluate([feature], table)[0][:, 0] for feature in spellings]
         values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))

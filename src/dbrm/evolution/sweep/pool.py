@@ -65,11 +65,11 @@ class SweepPool:
         return evaluate([self.feature(number) for number in numbers], self._problem.table)[0]
 
     def best_subset(self, numbers: list[int], start: list[int]) -> list[int]:
-        """The most probable model over these features; where they are many, that above `start`."""
+        """The most probable model over these features; if they are many, by ascent from `start`."""
         if not numbers:
             return []
         numbers = self._with_factors(numbers)
-        prepared, terms = self._weighed(numbers)
+        prepared, terms = self._prepare(numbers)
         if len(numbers) <= prepared.enumeration_limit:
             best = enumerate_population(prepared, terms, window=1.0, max_kept=1).last
         else:
@@ -86,11 +86,11 @@ class SweepPool:
         masks = np.zeros((len(options), len(numbers)), dtype=np.bool_)
         masks[:, : len(others)] = True
         masks[np.arange(len(options)), len(others) + np.arange(len(options))] = True
-        prepared, terms = self._weighed(numbers)
+        prepared, terms = self._prepare(numbers)
         values, _ = prepared.log_evidence(masks)
         return options[int(np.argmax(values + terms.of(masks)))]
 
-    def _weighed(self, numbers: list[int]) -> tuple[AbstractPrepared, PriorTerms]:
+    def _prepare(self, numbers: list[int]) -> tuple[AbstractPrepared, PriorTerms]:
         """These features as a population, and their prior."""
         features = [self.feature(number) for number in numbers]
         prior = self._problem.model_prior

@@ -1,4 +1,4 @@
-r"""Laws of one term: a product times a function of a weighted sum, found by undoing the function.
+r"""Sweep of one-term laws: a product times a function of a weighted sum, by inverting the function.
 
 For a Gaussian response, a product :math:`F` of few covariates and an invertible :math:`g`,
 
@@ -43,9 +43,9 @@ _DEPENDENT = 1e-10
 
 
 def sweep_projections(problem: Problem, pause: Pause = never) -> list[Feature]:
-    """The most promising laws of one term, best first; none unless the response is Gaussian.
+    """The one-term laws of largest expected gain, best first; none unless the response is Gaussian.
 
-    Once `pause` says so, those found until then are returned.
+    When `pause` returns true, those found until then are returned.
     """
     engine, table = problem.engine, problem.table
     if (
@@ -88,7 +88,7 @@ class _Sum:
         return float(rest @ rest) / self._search.variation
 
     def grow(self, chosen: list[int], most: int) -> list[int]:
-        """Take in inputs one by one, each time the one that promises most, while they pay."""
+        """Add the input of the largest expected gain, again and again, while it is positive."""
         search, chosen = self._search, list(chosen)
         block = search.columns[:, : self._n_inputs] * self._weight[:, None]
         norms = np.einsum("nk,nk->k", block, block)
@@ -171,7 +171,7 @@ class _Search:
                     yield from _one_of_each(covariates)
 
     def features(self, pause: Pause) -> list[Feature]:
-        """Try everything, exchange the inputs of what is promising, fit the best."""
+        """Try all attempts, exchange inputs of the best ones, fit their weights."""
         with np.errstate(all="ignore"):
             attempts = [
                 attempt if pause() else self._exchange(attempt)
@@ -187,7 +187,7 @@ class _Search:
         return list(found.values())
 
     def _best_attempts(self, pause: Pause) -> list[_Attempt]:
-        """The most promising of each function: what undoing one promises is not that of another."""
+        """The best of each function: gains under different functions are not comparable."""
         tried = takewhile(lambda _: not pause(), self._attempts())
         attempts = [attempt for attempt in tried if attempt is not None]
         attempts.sort(key=lambda attempt: -attempt.expected_gain)
@@ -231,7 +231,7 @@ class _Search:
         return best
 
     def _weighed(self, attempt: _Attempt) -> _Attempt | None:
-        """With the log posterior that it promises, up to a constant."""
+        """The attempt with its expected gain, up to a constant; none without inputs."""
         if not attempt.children:
             return None
         return replace(
@@ -244,7 +244,7 @@ class _Search:
         return float(-0.5 * self._y.size * np.log(max(left, 1e-20)) - cost)
 
     def _exchange(self, attempt: _Attempt) -> _Attempt:
-        """Leave every input out once, and let what takes its place prove better."""
+        """Try to replace every input once."""
         for place in range(len(attempt.children)):
             others = [p for k, p in enumerate(attempt.children) if k != place]
             grown = attempt.sum.grow(others, len(attempt.children))
@@ -256,7 +256,7 @@ class _Search:
         return attempt
 
     def _made(self, attempt: _Attempt) -> tuple[float, list[Feature]]:
-        """The features of an attempt, its weights fitted to the response, and their promise."""
+        """The features of an attempt, with weights fitted to the response, and their gain."""
         children = [self._maker.feature(p) for p in attempt.children]
         factor = [self._maker.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:

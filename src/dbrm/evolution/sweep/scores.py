@@ -1,12 +1,14 @@
-r"""Scores of all pairwise products of two sets of columns, without forming the products.
+r"""Scores of many features at once.
 
+`PairProducts` scores all pairwise products of two sets of columns without forming the products.
 For columns :math:`x, z` and a centred residual :math:`r`, the share of the residual that
 :math:`xz` explains follows from three matrix products:
 
 .. math:: \frac{(\sum_i r_i x_i z_i)^2}
     {\{\sum_i x_i^2 z_i^2 - (\sum_i x_i z_i)^2 / n\} \sum_i r_i^2} .
 
-A million products over a thousand rows take well under a second.
+A million products over a thousand rows take well under a second. `rank_again` scores features
+found on some of the rows of an out-of-core table again, on all rows of its sample.
 """
 
 from collections.abc import Iterator
@@ -74,10 +76,10 @@ _COLUMNS = 32
 def rank_again(
     problem: Problem, score_test: ScoreTest, model: Matrix, features: list[Feature], tried: int
 ) -> list[tuple[float, Feature]]:
-    """Log posterior that each feature promises to add to the model with these columns.
+    """Expected gain in log posterior of each feature, beside a model with these columns.
 
-    The best of so many features `tried` look better than they are: the share of the residual
-    that one of them explains by chance is taken off.
+    The best of the features `tried` look better than they are: the share of the residual that
+    the best of them explains by chance is subtracted.
     """
     basis, _ = np.linalg.qr(to_unit_length(model, fill=0.0))
     residual = score_test.residual - score_test.residual.mean()

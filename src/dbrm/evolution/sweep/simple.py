@@ -1,11 +1,11 @@
-r"""The low-complexity sweep: every simple feature is looked at once before the search.
+r"""The low-complexity sweep: every simple feature is scored once before the search.
 
 All canonical features up to a small complexity (covariates, modifications, products;
-no projections) are ranked by the log posterior they promise to add: first to the null
-model, then to the model of the leaders found so far, until nothing promises to pay
-its prior. Columns are held on at most a fixed number of cells; products beyond that are
-scored pair by pair without being formed. The best form a pool that every chain draws
-from. Nothing of this is random, and the ranking is never reported: it only decides where
+no projections) are ranked by their expected gain in log posterior: first beside the null
+model, then beside the model of the leaders found so far, until no gain exceeds the cost in
+the prior. Columns in memory are limited to a number of cells; products beyond that are
+scored pair by pair without being formed. The best features form a pool that every chain draws
+from. The sweep is deterministic, and its ranking is never reported: it only decides where
 chains look first.
 """
 
@@ -51,10 +51,10 @@ _OUTSIDERS = 1_000
 
 
 def sweep_features(problem: Problem, max_complexity: int, pause: Pause = never) -> list[Feature]:
-    """Return the most promising features of at most this complexity, best first.
+    """Return the features of largest expected gain and at most this complexity, best first.
 
     The complexity is lowered, and rows are thinned out evenly, until the work fits the
-    limits of this module. Once `pause` says so, those found until then are returned.
+    limits of this module. When `pause` returns true, those found until then are returned.
     """
     grammar = problem.grammar
     most = min(max_complexity, grammar.max_complexity)
@@ -99,7 +99,7 @@ def _strongest(problem: Problem, most: int) -> list[str]:
 
 
 class _Ranking:
-    """Ranks the swept features by what they promise, and makes the best into features."""
+    """Ranks the swept features by expected gain and builds the best ones."""
 
     def __init__(
         self,
@@ -159,8 +159,8 @@ class _Ranking:
     def pool(self) -> list[Feature]:
         """Find leaders one by one, exchange each for something better, collect the best.
 
-        The model of the leaders comes first in the pool, then what was promising on the
-        way, in the order in which it was found.
+        The model of the leaders comes first in the pool, then other features of large expected
+        gain, in the order in which they were found.
         """
         pool = SweepPool(self._problem)
         leaders = self._find_leaders(pool)
@@ -235,7 +235,7 @@ class _Ranking:
         return [self._maker.feature(int(p)) for p in inside[:_MOST_CANDIDATES]]
 
     def _rank(self, model: Matrix, count: int) -> list[tuple[float, Feature]]:
-        """The most promising features beside those with these columns, best first."""
+        """The features of largest expected gain beside a model with these columns, best first."""
         score_test = self._problem.engine.score_test(model)
         residual = score_test.residual[self._rows]
         residual = residual - residual.mean()
@@ -262,7 +262,7 @@ class _Ranking:
         return ranked[:count]
 
     def _expected_gain(self, score_test: ScoreTest, residual: Column, basis: Matrix) -> FloatArray:
-        """Log posterior each held feature promises to add to the model of the leaders."""
+        """Expected gain in log posterior of each feature in memory, beside the leaders."""
         left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
         usable = self._sound & (left > 1e-6)
         with np.errstate(all="ignore"):
@@ -328,7 +328,7 @@ class _Ranking:
 
 
 def _best_first(ranked: list[tuple[float, Feature]]) -> list[tuple[float, Feature]]:
-    """In the order of their promise, without those that promise nothing."""
+    """In the order of expected gain, without those that have none."""
     finite = [(value, feature) for value, feature in ranked if np.isfinite(value)]
     return sorted(finite, key=lambda pair: (-pair[0], pair[1].canonical))
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.evolution import simple_features, sweep, sweep_features
+from dbrm.evolution import simple_features, sweep_features
 from dbrm.evolution.registry import same_up_to_affine
+from dbrm.evolution.sweep import simple as sweep
 from dbrm.evolution.sweep.levels import level_sizes
 from dbrm.features import covariate, modify, multiply, resolve_transforms
 
