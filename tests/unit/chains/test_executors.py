@@ -48,6 +48,7 @@ def test_progress_comes_from_workers_too(whole, monkeypatch):
 
 def test_results_come_in_the_order_of_the_chains(whole, monkeypatch):
     """Whatever the order in which they end: here the last one ends first."""
+    from dbrm.chains import executors
 
     monkeypatch.setattr("dbrm.chains.driver.choose_executor", lambda *_, **__: Backwards())
 
