@@ -3,7 +3,7 @@
 Both sides are timed in turns by the processor time of this process on one thread, and the median
 ratio counts, so that neither a slow machine nor a busy one matters. The bound is 0.6 of what was
 measured: it fails at half the speed, and not before a loss of 40 %.
-The benchmarks behind these are in ``benchmarks/``.
+The benchmarks behind these are in ``benchmarks/``. In the slow suite: they measure time.
 """
 
 from statistics import median
@@ -26,6 +26,7 @@ from dbrm.evidence import (
 )
 from dbrm.search import Mjmcmc, PriorTerms
 
+pytestmark = pytest.mark.slow
 TURNS = 9
 SIZE = 20
 

@@ -123,7 +123,9 @@ def exact(reference):
     return json.loads((reference / "exact_values.json").read_text())
 
 
-@pytest.mark.parametrize("transforms", ["paper-g1", "paper-g1-code"])
+@pytest.mark.parametrize(
+    "transforms", ["paper-g1", pytest.param("paper-g1-code", marks=pytest.mark.slow)]
+)
 def test_mass_law_under_g1(exoplanets, exact, transforms):
     found = Exhausted(exoplanets, "PlanetaryMassJpt", transforms)
     expected = exact["mass_code_criterion_total_complexity_le_4"]["G1"]

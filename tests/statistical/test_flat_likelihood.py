@@ -155,14 +155,14 @@ def test_the_grammar_by_hand_is_the_grammar(rng):
 
 def test_reversible_gmjmcmc_returns_the_prior(rng):
     problem = closed_problem(rng, n_covariates=2, population_size=5)
-    visited = reversible_visits(rng, problem, reversible.reversible_step, 5_000, thin=10)
+    visited = reversible_visits(rng, problem, reversible.reversible_step, 2_500, thin=5)
     assert chi_square_pvalue(visited, prior_by_hand(features_by_hand(2))) > ALARM
 
 
 def test_a_conditioned_way_back_is_caught(rng):
     """Negative control: the check above has the power to fail."""
     problem = closed_problem(rng, n_covariates=2, population_size=3)
-    visited = reversible_visits(rng, problem, conditioned_step(), 3_000, thin=10)
+    visited = reversible_visits(rng, problem, conditioned_step(), 2_000, thin=5)
     assert chi_square_pvalue(visited, prior_by_hand(features_by_hand(2))) < ALARM
 
 

@@ -19,6 +19,8 @@ from dbrm.search import KernelMix, Mjmcmc, PriorTerms, enumerate_population
 
 # Rate of false alarms over all statistics of one test, were the seeds not fixed.
 FAMILY_WISE = 0.005
+# Enough for the negative controls below to be caught; the slow tests have ten times as many.
+N_DRAWS = 1_000
 SIZE, ROWS, G, PENALTY = 5, 24, 12.0, 0.4
 MIXES = [
     pytest.param(KernelMix(), id="default"),
@@ -120,24 +122,24 @@ def smallest_pvalue(before, after):
 @pytest.mark.parametrize("mix", MIXES)
 def test_steps_leave_the_joint_law_alone(mix, rng):
     world, kernel = GaussianWorld(), Mjmcmc(n_steps=10, adapt=0.0, kernels=mix)
-    before = joint_draws(rng, world, 2_500)
-    after = joint_draws(rng, world, 2_500, kernel, terms())
+    before = joint_draws(rng, world, N_DRAWS)
+    after = joint_draws(rng, world, N_DRAWS, kernel, terms())
     assert smallest_pvalue(before, after) > FAMILY_WISE
 
 
 def test_steps_towards_another_prior_are_caught(rng):
     """Negative control: half a nat per covariate too much."""
     world, kernel = GaussianWorld(), Mjmcmc(n_steps=10, adapt=0.0)
-    before = joint_draws(rng, world, 2_500)
-    after = joint_draws(rng, world, 2_500, kernel, terms(PENALTY + 0.5))
+    before = joint_draws(rng, world, N_DRAWS)
+    after = joint_draws(rng, world, N_DRAWS, kernel, terms(PENALTY + 0.5))
     assert smallest_pvalue(before, after) < FAMILY_WISE
 
 
 def test_steps_under_another_evidence_are_caught(rng):
     """Negative control: the engine believes in a g a tenth of the true one."""
     kernel = Mjmcmc(n_steps=30, adapt=0.0)
-    before = joint_draws(rng, GaussianWorld(), 2_500)
-    after = joint_draws(rng, GaussianWorld(g=G / 10), 2_500, kernel, terms())
+    before = joint_draws(rng, GaussianWorld(), N_DRAWS)
+    after = joint_draws(rng, GaussianWorld(g=G / 10), N_DRAWS, kernel, terms())
     # Both sides need the evidence of the same engine: compare the covariates only.
     columns = [0, 0, *range(2, before.shape[1])]
     assert smallest_pvalue(before[:, columns], after[:, columns]) < FAMILY_WISE
@@ -145,8 +147,8 @@ def test_steps_under_another_evidence_are_caught(rng):
 
 def test_steps_with_a_python_evidence_leave_the_joint_law_alone(rng):
     world, kernel = ConjugateWorld(), Mjmcmc(n_steps=6, adapt=0.0)
-    before = joint_draws(rng, world, 500)
-    after = joint_draws(rng, world, 500, kernel, terms(size=world.size))
+    before = joint_draws(rng, world, 250)
+    after = joint_draws(rng, world, 250, kernel, terms(size=world.size))
     assert smallest_pvalue(before, after) > FAMILY_WISE
 
 
@@ -187,13 +189,13 @@ def calibration(rng, world, count, prior):
 @pytest.mark.parametrize("world", [GaussianWorld(), ConjugateWorld()], ids=["g-prior", "python"])
 def test_inclusion_probabilities_are_calibrated(world, rng):
     """Fewer than one false alarm in ten thousand runs, were the seeds not fixed."""
-    scores = calibration(rng, world, 600, terms(size=world.size))
+    scores = calibration(rng, world, 300, terms(size=world.size))
     assert np.abs(scores).max() < 4
 
 
 def test_probabilities_under_another_prior_are_not_calibrated(rng):
     """Negative control."""
-    scores = calibration(rng, GaussianWorld(), 600, terms(PENALTY + 0.5))
+    scores = calibration(rng, GaussianWorld(), 300, terms(PENALTY + 0.5))
     assert np.abs(scores).max() > 4
 
 

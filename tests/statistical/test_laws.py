@@ -21,7 +21,9 @@ def search(planets, response, **options):
     return dbrm.fit(planets.drop(columns=response), planets[response], **options)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
+)
 def test_kepler_s_law_on_simulated_planets(seed):
     planets = simulate_planets(seed=seed)
     found = search(
@@ -71,7 +73,7 @@ def exoplanets():
     return load_exoplanets()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("preset", ["paper_text", "paper_code"])
 def test_the_laws_on_the_authors_planets(exoplanets, preset, seed):
     options = {"transforms": "paper-g1", "preset": preset, "random_state": seed, "n_chains": 2}
