@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from tests.statistical.exhaustive import invariance_error, transition_matrix
 
-from dbrm.evolution import reversible
-from dbrm.evolution.algorithms import pool_gibbs
+from dbrm.evolution.algorithms import pool_gibbs, reversible
 from dbrm.search import PriorTerms, enumerate_population
 
 N_FEATURES, MAX_SIZE = 6, 3

@@ -22,9 +22,8 @@ from dbrm.evolution import (
     Problem,
     SearchBudget,
     proceed,
-    reversible,
 )
-from dbrm.evolution.algorithms import pool_gibbs
+from dbrm.evolution.algorithms import pool_gibbs, reversible
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.rgmjmcmc import _FeatureSpace
 from dbrm.evolution.algorithms.sampling import fill_reservoir
