@@ -195,7 +195,7 @@ class FamilyMixture:
             centre,
             spread,
             discrete=self.family.discrete,
-            highest=self.family.support[1] * self._size,
+            highest=self.family.support[1] * self._size if self.family.discrete else np.inf,
             positive=self.family.support[0] == 0.0,
         )
 

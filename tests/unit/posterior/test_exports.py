@@ -48,7 +48,7 @@ def fitted(features, family="gaussian", link=None, **options):
     }[family]
     settings = {"always": features, "algorithm": "enumerate", "penalty": "uniform"}
     posterior = dbrm.fit(X, y, family=family, link=link, **settings, **options)
-    return posterior._fitted(np.arange(0), 1.0)
+    return posterior._fit(np.arange(0), np.zeros(0, dtype=bool), 1.0)
 
 
 def by_python(model, table):
@@ -187,7 +187,7 @@ def test_raw_columns_are_scaled_filled_and_coded(way):
     posterior = dbrm.fit(
         X, y, always=names, algorithm="enumerate", missing="indicator", scale="standard"
     )
-    model = posterior._fitted(np.arange(0), 1.0)
+    model = posterior._fit(np.arange(0), np.zeros(0, dtype=bool), 1.0)
     agree(WAYS[way](model, X.head(30)), model.predict(X.head(30)))
 
 
@@ -200,7 +200,7 @@ def test_a_formulas_own_columns_cannot_be_written():
     draw = np.random.default_rng(3)
     data = pd.DataFrame({"a": draw.random(50) + 1, "y": draw.normal(size=50)})
     posterior = dbrm.fit("y ~ log(a)", data=data, always=["`log(a)`"], algorithm="enumerate")
-    model = posterior._fitted(np.arange(0), 1.0)
+    model = posterior._fit(np.arange(0), np.zeros(0, dtype=bool), 1.0)
     with pytest.raises(ExportError, match=r"uses 'log\(a\)', which the formula computes"):
         model.to_sql()
 

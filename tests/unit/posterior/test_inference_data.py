@@ -70,7 +70,7 @@ def density_without(X, y, i):
     rest = np.delete(np.arange(len(y)), i)
     columns = list(X.columns)
     fit = dbrm.enumerate_models(X.iloc[rest], y.iloc[rest], always=columns[:-1])
-    model = fit._fitted(np.arange(1), 1.0).fit
+    model = fit._fit(np.arange(1), np.zeros(0, dtype=bool), 1.0).fit
     x = np.concatenate([[1.0], X.iloc[i]])
     scale = np.sqrt(model.dispersion * (1 + x @ model.covariance @ x))
     return stats.t.logpdf(y.iloc[i], model.degrees_of_freedom, x @ model.coefficients, scale)
