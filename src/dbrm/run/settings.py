@@ -89,7 +89,8 @@ class Settings:
         Number of features in a population, and number of populations per chain.
     algorithm
         ``"gmjmcmc"`` (default), ``"rgmjmcmc"`` and ``"pool-gibbs"`` (chains whose
-        stationary distribution is the posterior), ``"mjmcmc"`` and ``"enumerate"`` (the given columns only).
+        stationary distribution is the posterior), ``"mjmcmc"`` and ``"enumerate"`` (the given
+        columns only).
     n_init, n_iter, n_final
         Steps in the first, the middle and the last population where they are too large to
         enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
