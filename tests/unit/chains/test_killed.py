@@ -73,12 +73,11 @@ def kill_and_resume(driver, folder, share, whole, same, *, kind="gmjmcmc", n_job
     same(dbrm.resume(folder, **options), whole(kind))
 
 
-@pytest.mark.parametrize("moment", range(3))
-def test_killed_and_resumed(moment, driver, whole, same, rng, tmp_path):
+def test_killed_and_resumed(driver, whole, same, rng, tmp_path):
     kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same)
 
 
-@pytest.mark.parametrize("kind", ["pool-gibbs", "latent"])
+@pytest.mark.parametrize("kind", ["pool-gibbs", pytest.param("latent", marks=pytest.mark.slow)])
 def test_other_kinds_too(kind, driver, whole, same, rng, tmp_path):
     kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same, kind=kind)
 
