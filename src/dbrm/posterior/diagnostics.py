@@ -1,13 +1,13 @@
-r"""Can the chains be trusted? Numbers that compare chains, and a verdict in plain words.
+"""Can the chains be trusted? Numbers that compare chains, and a verdict in words.
 
 * *Agreement*: each chain's own renormalised inclusion probabilities, compared per feature.
 * *Captured mass*: the share of all posterior mass found that each chain found by itself.
-* *Unexplored mass*: leaving one chain out, the share of the mass that the others missed,
-  averaged over chains. It estimates what one more chain would add.
+* *Unexplored mass*: the share of the mass that only one chain found, averaged over chains. It
+  estimates what one more chain would add.
 * *R-hat and effective sample size* of log posterior and model size (split chains), for
   algorithms whose chains sample from the posterior.
-* *A random candidate*: chains begin with the same covariates and the same pool, and may agree on
-  what none has looked beyond. Features drawn afresh must not make a better model.
+* *A random candidate*: chains start from the same covariates and the same pool, and may all miss
+  the same feature. Features drawn at random afterwards must not give a better model.
 """
 
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ __all__ = ["Diagnostics", "diagnose", "effective_size", "split_rhat"]
 
 # Chains disagree on a feature if their inclusion probabilities differ by more than this.
 DISAGREEMENT = 0.2
-# More mass found by one chain alone, a larger R-hat or fewer effective draws are a complaint.
+# More mass found by one chain alone, a larger R-hat or fewer effective draws are a problem.
 ENOUGH_MASS, GOOD_RHAT, ENOUGH_DRAWS = 0.05, 1.05, 200
-# So is a chain that found less than this share of all mass, three nats below the whole; and a
-# random candidate that raises the best log posterior by more.
+# So is a chain that found less than this share of all mass, and a random candidate that raises
+# the best log posterior by more than this.
 LEAST_CAPTURED, CLEAR_GAIN = 0.05, 1.0
 
 
@@ -52,9 +52,9 @@ class Diagnostics:
     latent_disagreements
         Numbers of the latent effects on which they do.
     candidate
-        The best of many features drawn at random after the search; none where other numbers
-        speak against the chains already, or where none were drawn: from a single chain, with
-        latent effects, heredity or groups, and on tall data.
+        The best of many features drawn at random after the search. ``None`` if other numbers
+        show a problem already, or if none were drawn: with a single chain, latent effects,
+        heredity, groups, or out-of-core data.
     """
 
     chain_inclusion: Matrix
@@ -68,54 +68,61 @@ class Diagnostics:
 
     @property
     def better_candidate(self) -> Candidate | None:
-        """A random candidate that clearly improves the best model; usually none."""
+        """The candidate, if it clearly improves the best model; usually ``None``."""
         found = self.candidate
         return found if found is not None and found.gain > CLEAR_GAIN else None
 
     @property
     def agree(self) -> bool:
-        """Whether nothing speaks against the chains; `verdict` says it in words."""
-        return len(self.captured) > 1 and not self._complaints()
+        """Whether there are several chains and no problem; `verdict` says it in words."""
+        return len(self.captured) > 1 and not self._problems()
+
+    @property
+    def never_moved(self) -> bool:
+        """Whether no chain that samples ever left its first model."""
+        draws = list(self.effective_draws.values())
+        return bool(draws) and bool(np.isnan(draws).all())
 
     def verdict(self) -> str:
-        """One or two sentences for people."""
+        """A sentence on whether the chains agree."""
         n_chains = len(self.captured)
         if n_chains == 1:
-            return "One chain only: run several (n_chains) to see whether they agree."
-        complaints = self._complaints()
-        if not complaints:
-            moved = [not np.isnan(value) for value in self.effective_draws.values()]
-            still = "" if any(moved) or not moved else "; none of them ever left its first model"
+            return "There was only one chain: run several (n_chains) to see whether they agree."
+        problems = self._problems()
+        if not problems:
+            still = "; none of them ever left its first model" if self.never_moved else ""
             return f"The {n_chains} chains agree{still}."
-        return f"The {n_chains} chains {' and '.join(complaints)}: run longer."
+        return f"The {n_chains} chains {' and '.join(problems)}: run longer."
 
-    def _complaints(self) -> list[str]:
-        complaints = []
+    def _problems(self) -> list[str]:
+        problems = []
         if self.disagreements:
             count = len(self.disagreements)
-            complaints.append(f"disagree on {count} feature{'s' if count > 1 else ''}")
+            problems.append(f"disagree on {count} feature{'s' if count > 1 else ''}")
         if self.latent_disagreements:
             count = len(self.latent_disagreements)
-            complaints.append(f"disagree on {count} latent effect{'s' if count > 1 else ''}")
+            problems.append(f"disagree on {count} latent effect{'s' if count > 1 else ''}")
         if self.unexplored is not None and self.unexplored > ENOUGH_MASS:
-            complaints.append(f"each miss about {self.unexplored:.0%} of the mass others find")
+            problems.append(
+                f"each miss about {self.unexplored:.0%} of the probability that others find"
+            )
         lagging = int(np.sum(self.captured < LEAST_CAPTURED))
-        if lagging and not complaints:
+        if lagging and not problems:
             verb = "have" if lagging > 1 else "has"
-            complaints.append(f"differ ({lagging} {verb} found next to nothing of the mass)")
+            problems.append(f"differ ({lagging} {verb} found hardly any of the probability)")
         bad = [name for name, value in self.rhat.items() if not value < GOOD_RHAT]
         if bad:
-            complaints.append(f"have not mixed (R-hat of {', '.join(bad)})")
+            problems.append(f"have not mixed (R-hat of {', '.join(bad)})")
         few = [name for name, value in self.effective_draws.items() if value < ENOUGH_DRAWS]
         if few and not bad:
-            complaints.append(f"have few effective draws of {', '.join(few)}")
+            problems.append(f"have few effective draws of {', '.join(few)}")
         better = self.better_candidate
         if better is not None:
-            complaints.append(
+            problems.append(
                 f"have all missed {better.feature}, which raises the log posterior by "
                 f"{better.gain:.1f}"
             )
-        return complaints
+        return problems
 
 
 def diagnose(merged: Merged, draws: list[Draws | None]) -> Diagnostics:
@@ -168,7 +175,7 @@ def _inclusion(
 
 
 def _unexplored(merged: Merged, share: FloatArray) -> float | None:
-    """Mass found by one chain alone, averaged over chains."""
+    """Share of the mass found by one chain alone, averaged over chains."""
     if len(merged.visited) == 1:
         return None
     finders = np.zeros(share.size, dtype=np.int64)

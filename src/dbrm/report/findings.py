@@ -141,6 +141,8 @@ def _chains(posterior: "Posterior") -> list[Finding]:
             f"{n_chains} chains with independent random numbers gave the same probabilities to "
             "all features."
         )
+        if diagnostics.never_moved:
+            text += " None of them ever left its first model."
         if diagnostics.candidate is not None:
             text += " Features drawn at random afterwards gave no better model."
         found.append(Finding("good", "The chains agree", text))

@@ -107,13 +107,16 @@ def say(
     ("facts", "verdict"),
     [
         ({}, "The 4 chains agree."),
-        ({"n_chains": 1}, "One chain only: run several (n_chains) to see whether they agree."),
+        (
+            {"n_chains": 1},
+            "There was only one chain: run several (n_chains) to see whether they agree.",
+        ),
         ({"disagreements": [1, 2, 4]}, "The 4 chains disagree on 3 features: run longer."),
         ({"disagreements": [1]}, "The 4 chains disagree on 1 feature: run longer."),
         ({"latent": [0, 1]}, "The 4 chains disagree on 2 latent effects: run longer."),
         (
             {"unexplored": 0.2},
-            "The 4 chains each miss about 20% of the mass others find: run longer.",
+            "The 4 chains each miss about 20% of the probability that others find: run longer.",
         ),
         (
             {"rhat": {"log_posterior": 1.3, "size": 1.01}},
@@ -129,12 +132,12 @@ def say(
         ),
         (
             {"disagreements": [0], "unexplored": 0.5},
-            "The 4 chains disagree on 1 feature and each miss about 50% of the mass others "
-            "find: run longer.",
+            "The 4 chains disagree on 1 feature and each miss about 50% of the probability "
+            "that others find: run longer.",
         ),
         (
             {"captured": [1.0, 1.0, 0.03, 0.9]},
-            "The 4 chains differ (1 has found next to nothing of the mass): run longer.",
+            "The 4 chains differ (1 has found hardly any of the probability): run longer.",
         ),
         ({"candidate": Candidate("x*z", 0.9)}, "The 4 chains agree."),
         (
