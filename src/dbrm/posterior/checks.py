@@ -85,7 +85,7 @@ class Checks:
         random_state: int | None = 0,
         **extras: Any,
     ) -> "pd.DataFrame":
-        """Do predicted probabilities come true?
+        """Predicted probabilities against observed frequencies.
 
         Returns
         -------

@@ -69,11 +69,11 @@ def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:
     weights, locations, scales = np.zeros(shape), np.zeros(shape), np.ones(shape)
     total = float(averaged.probability.sum())
     for row, (members, fit) in enumerate(zip(averaged.models, averaged.fits, strict=True)):
-        places = np.concatenate([np.arange(fixed), fixed + members])
+        positions = np.concatenate([np.arange(fixed), fixed + members])
         spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0) * fit.dispersion)
-        weights[row, places] = averaged.probability[row] / total
-        locations[row, places] = averaged.centre(row)
-        scales[row, places] = np.maximum(spread, np.finfo(float).tiny)
+        weights[row, positions] = averaged.probability[row] / total
+        locations[row, positions] = averaged.centre(row)
+        scales[row, positions] = np.maximum(spread, np.finfo(float).tiny)
     inclusion = np.minimum(weights.sum(axis=0), 1.0)
     models, shares, _, factors = averaged.components
     df = np.array([fit.degrees_of_freedom for fit in averaged.fits])

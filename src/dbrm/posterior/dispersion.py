@@ -77,8 +77,8 @@ def dispersion_posteriors(
         return [DispersionPosterior.known(fit.dispersion) for fit in fits]
     step = _STEP * np.sqrt(2.0 / n)
     return [
-        _posterior(likelihood, np.hstack([always, columns[:, chosen]]), fit, step)
-        for chosen, fit in zip(models, fits, strict=True)
+        _posterior(likelihood, np.hstack([always, columns[:, members]]), fit, step)
+        for members, fit in zip(models, fits, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the averaged models say about single covariates: curves, slopes, contributions.
+"""Effects of single covariates, averaged over models: curves, slopes, contributions.
 
 Everything is computed at the rows of a table with some columns set to other values; bands
 are quantiles over draws of models and coefficients, and hold no noise of the response.
@@ -70,7 +70,7 @@ class Effects:
         grid
             Number of points between the extremes, or the values themselves.
         level
-            Of the band, which tells what is not known about the curve.
+            Posterior probability inside the band.
 
         Returns
         -------
@@ -150,16 +150,16 @@ class Effects:
         n_always = len(averaged.always)
         parts = np.zeros((table.n_rows, 1 + len(features)))
         total = np.zeros(table.n_rows)
-        for model, (chosen, p) in enumerate(
+        for model, (members, p) in enumerate(
             zip(averaged.models, averaged.probability, strict=True)
         ):
-            places = np.concatenate([np.arange(n_always), n_always + chosen])
-            defined: Mask = np.asarray(np.isfinite(columns[:, places]).all(axis=1))
+            positions = np.concatenate([np.arange(n_always), n_always + members])
+            defined: Mask = np.asarray(np.isfinite(columns[:, positions]).all(axis=1))
             weight = p * defined
             intercept, slopes = averaged.centre(model)[0], averaged.centre(model)[1:]
-            parts[:, 0] += weight * (intercept + centre[places] @ slopes)
-            moved = np.where(defined[:, None], columns[:, places] - centre[places], 0.0)
-            parts[:, 1 + places] += weight[:, None] * moved * slopes
+            parts[:, 0] += weight * (intercept + centre[positions] @ slopes)
+            moved = np.where(defined[:, None], columns[:, positions] - centre[positions], 0.0)
+            parts[:, 1 + positions] += weight[:, None] * moved * slopes
             total += weight
         with np.errstate(invalid="ignore"):
             parts /= np.where(total > 0, total, np.nan)[:, None]
@@ -173,8 +173,8 @@ class Effects:
         table = self._training if X is None else self._reader.apply(X)
         if table.n_rows <= _ROWS:
             return table
-        chosen = np.linspace(0, table.n_rows - 1, _ROWS).astype(np.int64)
-        return Table(table.names, table.values[chosen])
+        rows = np.linspace(0, table.n_rows - 1, _ROWS).astype(np.int64)
+        return Table(table.names, table.values[rows])
 
     @property
     def covariates(self) -> list[str]:
@@ -192,8 +192,8 @@ class Effects:
             msg = "No model uses any covariate, so there is no dependence to show."
             raise InvalidSettingError(msg)
         owner = {output: rule.name for rule in self._recipe.columns for output in rule.outputs}
-        for chosen, p in zip(averaged.models, averaged.probability, strict=True):
-            terms = (*averaged.always, *(averaged.features[j] for j in chosen))
+        for members, p in zip(averaged.models, averaged.probability, strict=True):
+            terms = (*averaged.always, *(averaged.features[j] for j in members))
             for name in {owner[column] for term in terms for column in term.covariates}:
                 mass[name] += p
         return max(mass, key=lambda name: mass[name])

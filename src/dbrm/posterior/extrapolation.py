@@ -1,4 +1,4 @@
-"""Where predictions extrapolate: new rows at which features or columns leave what was seen.
+"""Where predictions extrapolate: new rows outside the training range of features or columns.
 
 It sees the averaged models, the range of each of their features in training, and new rows.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Guard", "RangeCheck"]
 
-# Share of the training range by which a value may pass its ends: rounding, no more.
+# Share of the training range by which a value may exceed its ends, for rounding.
 _SLACK = 1e-9
 
 
@@ -60,8 +60,8 @@ class Guard:
         everywhere: Mask = np.asarray(hit[:, :n_always].any(axis=1))
         # Added up in the same order, so that all of the mass is one to the last bit.
         total, everything = np.zeros(len(hit)), 0.0
-        for chosen, probability in zip(averaged.models, averaged.probability, strict=True):
-            total += probability * (everywhere | hit[:, n_always + chosen].any(axis=1))
+        for members, probability in zip(averaged.models, averaged.probability, strict=True):
+            total += probability * (everywhere | hit[:, n_always + members].any(axis=1))
             everything += float(probability)
         return total / everything
 
@@ -76,8 +76,8 @@ class Guard:
         n_always = len(averaged.always)
         mass = np.full(len(self._features), 1.0)
         mass[n_always:] = 0.0
-        for chosen, probability in zip(averaged.models, averaged.probability, strict=True):
-            mass[n_always + chosen] += probability
+        for members, probability in zip(averaged.models, averaged.probability, strict=True):
+            mass[n_always + members] += probability
         return [int(j) for j in np.argsort(-mass, kind="stable")]
 
 
@@ -123,7 +123,7 @@ class RangeCheck:
             f"{self._n_outside} of {self._n_rows} rows are far outside the training range of "
             f"{listed}, and most of the posterior probability is on models with them. Bounded "
             "functions hold their value at the edge there, powers and products follow the formula. "
-            "Posterior.extrapolation(X) tells more; extrapolate='follow' lets all functions follow."
+            "See Posterior.extrapolation(X); extrapolate='follow' lets all functions follow."
         )
         # Through the generator of blocks and the method that was called.
         warnings.warn(msg, DBRMWarning, stacklevel=4)
@@ -138,7 +138,7 @@ class RangeCheck:
         averaged = self._averaged
         always = {name for feature in averaged.always for name in feature.covariates}
         parts = [feature.covariates for feature in averaged.features]
-        return [always.union(*(parts[j] for j in chosen)) for chosen in averaged.models]
+        return [always.union(*(parts[j] for j in members)) for members in averaged.models]
 
     @property
     def _used(self) -> list[str]:

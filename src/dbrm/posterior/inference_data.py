@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_models", "to_inference_data"]
 
-# Independent draws are dealt out to so many chains.
+# Independent draws are divided into this number of chains.
 _CHAINS = 4
 
 Groups = dict[str, dict[str, Any]]
@@ -67,8 +67,8 @@ def _coefficients(drawn: CoefficientDraws) -> Matrix:
     fixed = 1 + len(averaged.always)
     out = np.full((drawn.models.size, fixed + len(averaged.features)), np.nan)
     for model, values in drawn.coefficients.items():
-        places = np.concatenate([np.arange(fixed), fixed + averaged.models[model]])
-        out[np.ix_(drawn.models == model, places)] = values
+        positions = np.concatenate([np.arange(fixed), fixed + averaged.models[model]])
+        out[np.ix_(drawn.models == model, positions)] = values
     return out
 
 

@@ -1,4 +1,4 @@
-"""What the averaged models say about latent effects: inclusion, hyperparameters, curves."""
+"""Latent effects averaged over models: inclusion, hyperparameters, curves."""
 
 from typing import TYPE_CHECKING, final
 
@@ -101,10 +101,10 @@ class LatentEffects:
         mean, second = mean / mass, second / mass
         spread = np.sqrt(np.maximum(second - mean**2, 0.0))
         half = float(ndtri(0.5 + level / 2)) * spread
-        places = list(bound.levels) if bound.levels else bound.positions
+        positions = list(bound.levels) if bound.levels else bound.positions
         return pd.DataFrame(
             {
-                bound.effect.column or "row": places,
+                bound.effect.column or "row": positions,
                 "mean": mean,
                 "sd": spread,
                 "lower": mean - half,

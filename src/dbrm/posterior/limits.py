@@ -1,4 +1,4 @@
-r"""How far the mean of a model may leave what it fitted while its columns stay in their ranges.
+r"""Limits of a model's mean at new rows whose columns are inside their training ranges.
 
 A product of two long-tailed columns may be a thousand times larger at the corner of the training
 box, where both are large, than in any training row. With :math:`[a, b]` the range of the means
@@ -7,10 +7,10 @@ that a model fitted to the training rows, its mean at a new row is held within
 .. math:: \bigl[a - 2(b - a)(1 + d)^{10},\; b + 2(b - a)(1 + d)^{10}\bigr] ,
 
 where :math:`d` is how far the columns of the model are outside their training ranges, in
-ranges, zero inside the box. From half a range on the model is followed wherever it leads, as laws
-must be; that is where predictions warn (`dbrm.posterior.extrapolation`).
+ranges, zero inside the box. From half a range on there is no limit, so that a correct formula can
+be extrapolated; predictions warn there (`dbrm.posterior.extrapolation`).
 
-It sees ranges and new rows, not coefficients.
+This module sees ranges and new rows, not coefficients.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from dbrm.features import Feature, Ranges, covariate
 
 __all__ = ["FAR", "Limits", "fitted_ranges", "outside_by"]
 
-# Own ranges by which a mean may leave what was fitted, and how that grows outside the box.
+# Ranges by which a mean may exceed the fitted ones, and how that grows outside the box.
 _RANGES, _DEGREE = 2.0, 10
-#: Ranges by which a column must leave its own for the row to count as far outside.
+#: A row is far outside if a column exceeds its training range by this number of ranges.
 FAR = 0.5
 # Training rows from which the range of fitted means is taken.
 _MOST_ROWS = 1_000
@@ -69,7 +69,7 @@ class Limits:
         parts = np.array([[n in f.covariates for n in names] for f in features], dtype=np.bool_)
         parts = parts.reshape(len(features), len(names))
         fixed = np.array([name in inside for name in names], dtype=np.bool_)
-        uses = np.array([fixed | parts[chosen].any(axis=0) for chosen in models], dtype=np.bool_)
+        uses = np.array([fixed | parts[members].any(axis=0) for members in models], dtype=np.bool_)
         return cls(fitted, tuple(names), uses.reshape(len(models), len(names)), ranges)
 
     def at(self, table: Table) -> tuple[Matrix, Matrix]:
@@ -119,10 +119,10 @@ def fitted_ranges(
     out[:] = -np.inf, np.inf
     fixed = always.shape[1]
     with np.errstate(all="ignore"):
-        for row, (chosen, fit) in enumerate(zip(models, fits, strict=True)):
+        for row, (members, fit) in enumerate(zip(models, fits, strict=True)):
             if fit.latent is None:
                 eta = always @ fit.coefficients[:fixed]
-                eta = eta + columns[:, chosen] @ fit.coefficients[fixed:]
+                eta = eta + columns[:, members] @ fit.coefficients[fixed:]
                 mean = eta if link is None else link.mean(eta)
                 out[row] = np.min(mean), np.max(mean)
     return np.where(np.isfinite(out), out, [-np.inf, np.inf])

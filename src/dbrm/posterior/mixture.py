@@ -61,18 +61,18 @@ class StudentMixture:
         n_models, n_rows = self.weights.shape
         cumulative = np.cumsum(self.weights, axis=0)
         uniform = rng.random((draws, n_rows)) * cumulative[-1]
-        chosen = np.empty((draws, n_rows), dtype=np.int64)
+        models = np.empty((draws, n_rows), dtype=np.int64)
         for row in range(n_rows):
-            chosen[:, row] = np.searchsorted(cumulative[:, row], uniform[:, row])
-        chosen = np.minimum(chosen, n_models - 1)
+            models[:, row] = np.searchsorted(cumulative[:, row], uniform[:, row])
+        models = np.minimum(models, n_models - 1)
         columns = np.arange(n_rows)
-        df = self.degrees_of_freedom[chosen]
+        df = self.degrees_of_freedom[models]
         noise = rng.standard_normal((draws, n_rows))
         finite = np.isfinite(df)
         mixing = np.ones((draws, n_rows))
         mixing[finite] = rng.chisquare(df[finite]) / df[finite]
-        spread = self.scales[chosen, columns] / np.sqrt(mixing)
-        sample = self.locations[chosen, columns] + spread * noise
+        spread = self.scales[models, columns] / np.sqrt(mixing)
+        sample = self.locations[models, columns] + spread * noise
         return np.where(np.isnan(cumulative[-1]), np.nan, sample)
 
 

@@ -211,8 +211,8 @@ class AveragedModels:
         fixed = 1 + len(self.always)
         uses = np.zeros((fixed + len(self.features), len(self.models)), dtype=np.bool_)
         uses[:fixed] = True
-        for position, chosen in enumerate(self.models):
-            uses[fixed + chosen, position] = True
+        for position, members in enumerate(self.models):
+            uses[fixed + members, position] = True
         return uses
 
     @cached_property
@@ -227,8 +227,8 @@ class AveragedModels:
         """Value of each term (rows) in each model (columns), zero where it is not."""
         out = np.zeros(self._uses.shape)
         fixed = 1 + len(self.always)
-        for position, (chosen, own) in enumerate(zip(self.models, values, strict=True)):
-            out[np.concatenate([np.arange(fixed), fixed + chosen]), position] = own
+        for position, (members, own) in enumerate(zip(self.models, values, strict=True)):
+            out[np.concatenate([np.arange(fixed), fixed + members]), position] = own
         return out
 
     def _mixture(

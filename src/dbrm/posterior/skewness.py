@@ -53,8 +53,8 @@ def mean_shifts(
         Whether the prior is Jeffreys'; it counts as flat otherwise.
     """
     return [
-        _shift(likelihood, np.hstack([always, columns[:, chosen]]), fit, jeffreys=jeffreys)
-        for chosen, fit in zip(models, fits, strict=True)
+        _shift(likelihood, np.hstack([always, columns[:, members]]), fit, jeffreys=jeffreys)
+        for members, fit in zip(models, fits, strict=True)
     ]
 
 

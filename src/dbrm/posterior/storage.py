@@ -230,11 +230,11 @@ def _glm(content: dict[str, Any], family: Family | None, link: Link | None) -> G
     if names is None:
         return None
     try:
-        chosen = find_family(family or names[0]), find_link(link or names[1])
+        glm = Glm(find_family(family or names[0]), find_link(link or names[1]))
     except DBRMError as error:
         msg = f"{error} Pass your own to dbrm.load as family= or link=."
         raise _MissingPartError(msg) from error
-    return Glm(*chosen)
+    return glm
 
 
 def _restore(
@@ -315,8 +315,8 @@ def _restore(
 def _reported(content: dict[str, Any], features: Sequence[Feature]) -> list[tuple[int, ...]]:
     """Keys by which `StoredSource.fit` finds its models."""
     return [
-        (*(features[j].key for j in chosen), *numbers)
-        for chosen, numbers in zip(content["reports"], content["report_effects"], strict=True)
+        (*(features[j].key for j in members), *numbers)
+        for members, numbers in zip(content["reports"], content["report_effects"], strict=True)
     ]
 
 

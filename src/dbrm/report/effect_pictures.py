@@ -41,11 +41,11 @@ def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: An
     values, mean = table["value"].tolist(), table["mean"].to_numpy()
     lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
     if isinstance(values[0], str) or len(values) == 2:
-        places = np.arange(len(values))
-        axes.vlines(places, lower, upper, color=BLUE, linewidth=1.4)
-        axes.plot(places, mean, "o", color=BLUE, markersize=4)
+        positions = np.arange(len(values))
+        axes.vlines(positions, lower, upper, color=BLUE, linewidth=1.4)
+        axes.plot(positions, mean, "o", color=BLUE, markersize=4)
         labels = [value if isinstance(value, str) else f"{value:g}" for value in values]
-        axes.set_xticks(places, [fit_text(axes, text, share=1 / len(values)) for text in labels])
+        axes.set_xticks(positions, [fit_text(axes, text, share=1 / len(values)) for text in labels])
         axes.set_xlim(-0.5, len(values) - 0.5)
     else:
         axes.fill_between(values, lower, upper, color=BLUE, alpha=0.2, linewidth=0)
@@ -69,18 +69,18 @@ def draw_coefficients(posterior: "Posterior", top: int | None, level: float, ax:
     table = posterior.coefficients(level, conditional=True, standardized=True).iloc[1:]
     table = table.head(count_shown(table["inclusion"], top))
     axes: Axes = ax if ax is not None else new_axes(0.6 + 0.33 * max(len(table), 1))
-    places = np.arange(len(table))
+    positions = np.arange(len(table))
     middle, lower, upper = (table[key].to_numpy() for key in ("estimate", "lower", "upper"))
     strong = table["inclusion"].to_numpy() > 0.5
     colours = np.where(strong, BLUE, GREY).tolist()
     axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
-    axes.hlines(places, lower, upper, colors=colours, linewidth=1.6, zorder=2)
-    axes.scatter(middle, places, s=14, c=colours, zorder=3, linewidths=0)
-    for place, term, share, is_strong in zip(
-        places, table["term"], table["inclusion"], strong, strict=True
+    axes.hlines(positions, lower, upper, colors=colours, linewidth=1.6, zorder=2)
+    axes.scatter(middle, positions, s=14, c=colours, zorder=3, linewidths=0)
+    for position, term, share, is_strong in zip(
+        positions, table["term"], table["inclusion"], strong, strict=True
     ):
         _write_above(
-            axes, place - 0.14, term, format_probability(share), INK if is_strong else SOFT
+            axes, position - 0.14, term, format_probability(share), INK if is_strong else SOFT
         )
     axes.set(ylim=(max(len(table), 1) - 0.5, -0.85), yticks=[])
     tidy(axes, x=f"effect of one sd, {level:.0%} interval", frame=["bottom"])
@@ -100,12 +100,12 @@ def draw_contributions(posterior: "Posterior", X: TableLike, row: int, top: int,
         labels, values = [*labels, _others(parts.size - top)], [*values, rest]
     axes: Axes = ax if ax is not None else new_axes(0.75 + 0.33 * len(values))
     starts = float(table.iloc[0]) + np.concatenate([[0.0], np.cumsum(values)])
-    places = np.arange(len(values))
+    positions = np.arange(len(values))
     colours = [BLUE if value > 0 else ORANGE for value in values]
-    axes.barh(places, values, left=starts[:-1], color=colours, height=0.3)
-    axes.vlines(starts[1:-1], places[:-1], places[1:], color=GREY, linewidth=0.6)
-    for place, label, value in zip(places, labels, values, strict=True):
-        _write_above(axes, place - 0.2, label, f"{value:+.3g}", INK)
+    axes.barh(positions, values, left=starts[:-1], color=colours, height=0.3)
+    axes.vlines(starts[1:-1], positions[:-1], positions[1:], color=GREY, linewidth=0.6)
+    for position, label, value in zip(positions, labels, values, strict=True):
+        _write_above(axes, position - 0.2, label, f"{value:+.3g}", INK)
     axes.axvline(starts[0], color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(starts[-1], color=INK, linewidth=0.8, zorder=0)
     axes.set(ylim=(len(values) - 0.5, -0.85), yticks=[])
@@ -117,13 +117,13 @@ def _others(count: int) -> str:
     return f"{count} other{'s' if count > 1 else ''}"
 
 
-def _write_above(axes: "Axes", place: float, text: str, number: str, colour: str) -> None:
+def _write_above(axes: "Axes", position: float, text: str, number: str, colour: str) -> None:
     """A label at the left edge, which lines do not run through, and a number at the right."""
     style: dict[str, Any] = {"va": "bottom", "fontsize": SMALL, "color": colour}
     style |= {"transform": axes.get_yaxis_transform(), "parse_math": False}
     style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
-    write_fitting(axes, 0.0, place, display(text), more=-0.55, **style)
-    axes.text(1.0, place, number, ha="right", **style)
+    write_fitting(axes, 0.0, position, display(text), more=-0.55, **style)
+    axes.text(1.0, position, number, ha="right", **style)
 
 
 def draw_latent(posterior: "Posterior", name: str | None, level: float, ax: Any) -> "Axes":
@@ -135,19 +135,19 @@ def draw_latent(posterior: "Posterior", name: str | None, level: float, ax: Any)
     name = table["effect"][0] if name is None else name
     curve = posterior.latent_effect(name, level)
     axes: Axes = ax if ax is not None else new_axes(2.2)
-    places, mean = curve.iloc[:, 0], curve["mean"].to_numpy()
+    positions, mean = curve.iloc[:, 0], curve["mean"].to_numpy()
     lower, upper = curve["lower"].to_numpy(), curve["upper"].to_numpy()
     axes.axhline(0.0, color=GREY, linewidth=0.8)
-    if places.dtype.kind in "if" and len(places) > _MOST_NAMES:
-        axes.fill_between(places, lower, upper, color=BLUE, alpha=0.2, linewidth=0)
-        axes.plot(places, mean, color=BLUE, linewidth=1.1)
+    if positions.dtype.kind in "if" and len(positions) > _MOST_NAMES:
+        axes.fill_between(positions, lower, upper, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(positions, mean, color=BLUE, linewidth=1.1)
     else:
         order = np.argsort(mean)
-        rows = np.arange(len(places))
+        rows = np.arange(len(positions))
         axes.vlines(rows, lower[order], upper[order], color=BLUE, linewidth=1.2)
         axes.plot(rows, mean[order], "o", color=BLUE, markersize=3)
-        if len(places) <= _MOST_NAMES:
-            labels = [str(places[j]) for j in order]
+        if len(positions) <= _MOST_NAMES:
+            labels = [str(positions[j]) for j in order]
             share = 1 / max(len(labels), 1)
             axes.set_xticks(rows, [fit_text(axes, text, share=share) for text in labels])
     inclusion = format_probability(float(posterior.inclusion(name)))

@@ -237,9 +237,9 @@ _SPECIAL = {
 _NO_EVENTS = Finding(
     "care",
     "The best model has rows without any event",
-    "In a group of rows that it tells apart no event happened, so that the data bound the rate "
-    "there only from above, and coefficients could be arbitrarily large. A correction keeps them "
-    "finite; predictions for such rows depend on the prior: about half an event in as many rows.",
+    "No event happened in a group of rows that it distinguishes. The data then give only an upper "
+    "bound of the rate in the group, and coefficients could be arbitrarily large. A correction "
+    "keeps them finite; predictions for the group depend on the prior: about half an event in it.",
 )
 
 

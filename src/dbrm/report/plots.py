@@ -64,7 +64,7 @@ class Plots:
         widths: Literal["log_odds", "probability"] = "log_odds",
         ax: Any = None,
     ) -> "Axes":
-        """Which features (rows) are in which models (columns); colours tell the sign.
+        """Which features (rows) are in which models (columns); colours show the sign.
 
         Parameters
         ----------

@@ -88,10 +88,10 @@ def draw_residuals(posterior: "Posterior", rows: "Rows", kind: str, ax: Any) -> 
     if kind == "qq":
         n = residuals.size
         order = np.sort(residuals)
-        places = np.arange(1, n + 1)
-        expected = scipy.stats.norm.ppf((places - 0.5) / n)
+        positions = np.arange(1, n + 1)
+        expected = scipy.stats.norm.ppf((positions - 0.5) / n)
         low, high = (
-            scipy.stats.norm.ppf(scipy.stats.beta.ppf(end, places, n + 1 - places))
+            scipy.stats.norm.ppf(scipy.stats.beta.ppf(end, positions, n + 1 - positions))
             for end in (0.025, 0.975)
         )
         axes.fill_between(expected, low, high, color=PALE, linewidth=0)

@@ -1,4 +1,4 @@
-"""The house style of all pictures: colours, sizes, and how labels fit their room.
+"""Style of all plots: colours, sizes, and how labels fit their space.
 
 Letters are 7 to 8 points, so that a picture drawn 3.3 inches wide (one column of a
 journal) is readable as it is.
@@ -34,7 +34,7 @@ __all__ = [
     "write_fitting",
 ]
 
-# Okabe and Ito's colours, told apart by colour-blind readers too.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, ORANGE, GREY, PALE = "#0072B2", "#D55E00", "#999999", "#E8E8E8"
 # Of text, and of text of less weight.
 INK, SOFT = "#1A1A1A", "#555555"
@@ -47,7 +47,7 @@ _MOST = 12
 
 
 def new_axes(height: float, width: float = COLUMN) -> "Axes":
-    """Axes in a new figure of their own, not known to pyplot."""
+    """Axes in a new figure, which pyplot does not know."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=200, layout="constrained").add_subplot()
@@ -61,7 +61,7 @@ def tidy(
     frame: Sequence[str] = ("left", "bottom"),
     **options: Any,
 ) -> None:
-    """Labels, ticks and frame as all pictures have them; names are text, never mathematics."""
+    """Labels, ticks and frame as in all plots; names are text, never mathematics."""
     axes.set_xlabel(x, fontsize=LETTERS, color=INK, parse_math=False, **options)
     inches = axes.get_window_extent().height / axes.figure.dpi
     axes.set_ylabel(shorten(y, letters(inches)), fontsize=LETTERS, color=INK, parse_math=False)
@@ -82,9 +82,9 @@ def fit_text(axes: "Axes", text: str, *, size: float = LETTERS, share: float = 1
 def write_fitting(
     axes: "Axes", x: float, y: float, text: str, *, more: float, **style: Any
 ) -> None:
-    """Write a text that is cut, when it is drawn, to the axes' width and so many inches `more`.
+    """Write a text that is shortened, when it is drawn, to the axes' width plus `more` inches.
 
-    It takes no part in the layout: the axes may still shrink after it was written.
+    It takes no part in the layout, because the axes may still shrink after it was written.
     """
     from matplotlib.text import Text
 
@@ -105,7 +105,7 @@ def write_fitting(
 
 
 def count_shown(probability: Any, top: int | None) -> int:
-    """How many to show: as many as asked, or those that matter."""
+    """How many to show: `top`, or those with probability above 0.001, 3 to 12."""
     return top if top is not None else int(np.clip((probability > 1e-3).sum(), 3, _MOST))
 
 
@@ -116,13 +116,13 @@ def letters(inches: float, size: float = LETTERS) -> int:
 
 def draw_bars(axes: "Axes", labels: Sequence[str], values: FloatArray, *, strong: Any) -> None:
     """Probabilities as bars, each with its label above and its value on the right."""
-    places = np.arange(len(labels))
-    axes.barh(places, 1.0, color=PALE, height=0.26)
+    rows = np.arange(len(labels))
+    axes.barh(rows, 1.0, color=PALE, height=0.26)
     colours = np.where(strong, BLUE, GREY).tolist()
-    axes.barh(places, values, color=colours, height=0.26)
-    for place, label, value, is_strong in zip(places.tolist(), labels, values, strong, strict=True):
+    axes.barh(rows, values, color=colours, height=0.26)
+    for row, label, value, is_strong in zip(rows.tolist(), labels, values, strong, strict=True):
         style: dict[str, Any] = {"color": INK if is_strong else SOFT, "parse_math": False}
-        write_fitting(axes, 0.0, place - 0.2, display(label), more=0.35, fontsize=LETTERS, **style)
+        write_fitting(axes, 0.0, row - 0.2, display(label), more=0.35, fontsize=LETTERS, **style)
         number = format_probability(value)
-        axes.text(1.02, place, number, va="center", fontsize=SMALL, **style)
+        axes.text(1.02, row, number, va="center", fontsize=SMALL, **style)
     axes.set(xlim=(0, 1), ylim=(max(len(labels), 1) - 0.6, -0.8), yticks=[])

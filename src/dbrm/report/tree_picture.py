@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_architecture"]
 
-# Inches between leaves, between columns at best and at least, and of one letter.
+# Inches between leaves, between columns (preferred and least), and of one letter.
 _LEAF, _GAP, _LEAST_GAP, _LETTER = 0.2, 0.5, 0.3, 0.6 * SMALL / 72.0
-# A new figure is at most so wide; names are cut to so many letters.
+# Greatest width of a new figure; most letters of a name, and of the response.
 _WIDEST, _LONGEST_NAME, _LONGEST_ROOT = 7.0, 30, 18
 
 

@@ -27,14 +27,14 @@ def format_probability(value: float) -> str:
 
 
 def describe_status(status: Status, *, classes: bool) -> str:
-    """Say what became of an evaluation, for classes (or shares of trials) or for counts."""
+    """What a status means, for classes (or shares of trials) or for counts."""
     if status is not Status.SEPARATED:
         return status.meaning
     if classes:
         return "the classes are separated: the likelihood has no maximum, only a supremum"
     return (
-        "a combination of columns marks rows without any event, so that the rate there is only "
-        "bounded from above"
+        "no event happened in a group of rows that a combination of columns distinguishes, so that "
+        "the rate there has only an upper bound"
     )
 
 
@@ -48,7 +48,7 @@ def format_share(value: float) -> str:
 
 
 def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Write names as in a sentence: a, b and c; after so many the rest is counted."""
+    """Write names as in a sentence: a, b and c; after `most` of them the rest is counted."""
     shown = list(names if most is None or len(names) <= most else names[:most])
     if len(shown) < len(names):
         shown.append(f"{len(names) - len(shown)} more")
