@@ -1,7 +1,11 @@
-"""Families of response distributions, one small file each."""
+"""Families of response distributions, one small file each.
 
-from dbrm.errors import UnknownNameError
-from dbrm.evidence.families.base import CompiledFamily, ExponentialFamily, Family
+To add one, add a module with a subclass of `Family`, decorated with ``@register``: all modules
+of this package are imported.
+"""
+
+from dbrm._choices import import_modules
+from dbrm.evidence.families.base import FAMILIES, CompiledFamily, ExponentialFamily, Family
 from dbrm.evidence.families.binomial import Binomial
 from dbrm.evidence.families.gamma import Gamma
 from dbrm.evidence.families.gaussian import Gaussian
@@ -21,20 +25,9 @@ __all__ = [
     "find_family",
 ]
 
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (Gaussian(), Binomial(), Poisson(), Gamma(), NegativeBinomial())
-}
+import_modules(__name__, __path__)
 
 
 def find_family(family: str | Family) -> Family:
     """The family of this name, or the family itself."""
-    if isinstance(family, Family):
-        return family
-    if family not in FAMILIES:
-        msg = (
-            f"There is no family {family!r}. Families: {', '.join(FAMILIES)}; "
-            "or pass a Family object."
-        )
-        raise UnknownNameError(msg)
-    return FAMILIES[family]
+    return family if isinstance(family, Family) else FAMILIES.find(family)

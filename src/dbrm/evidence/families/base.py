@@ -10,17 +10,18 @@ through the Python engine, and `dbrm.testing.check_family` tells whether it is r
 # ruff: noqa: ARG002 - all families share one set of signatures.
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import scipy.optimize
 
+from dbrm._choices import Choices
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray, Mask
 from dbrm.errors import InvalidDataError
 from dbrm.evidence.links import Link
 
-__all__ = ["CompiledFamily", "ExponentialFamily", "Family"]
+__all__ = ["FAMILIES", "CompiledFamily", "ExponentialFamily", "Family", "register"]
 
 # Smallest expected information of one observation: keeps information matrices invertible.
 _SMALLEST_INFORMATION = 1e-15
@@ -220,6 +221,18 @@ class ExponentialFamily(Family):
     ) -> FloatArray:
         n = 1.0 if trials is None else trials
         return np.asarray(n / self.variance(mean, dispersion))
+
+
+FAMILIES: Choices[Family] = Choices("family", also="; or pass a Family object")
+Registered = TypeVar("Registered", bound=type[Family])
+
+
+def register(family: Registered) -> Registered:
+    """Make a family, with its default parameters, known by its name."""
+    # Names are looked up with "-" for "_".
+    aliases = {family.name.replace("_", "-")} - {family.name}
+    FAMILIES.register(family.name, *aliases)(family())
+    return family
 
 
 class CompiledFamily(ExponentialFamily):

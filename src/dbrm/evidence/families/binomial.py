@@ -13,11 +13,12 @@ from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidDataError
-from dbrm.evidence.families.base import CompiledFamily, require, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, register, require, shape_constants
 
 __all__ = ["Binomial"]
 
 
+@register
 @final
 @dataclass(frozen=True, slots=True)
 class Binomial(CompiledFamily):

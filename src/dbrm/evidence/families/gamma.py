@@ -14,11 +14,12 @@ from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants, gamma_shape
 from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.families.base import CompiledFamily, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, register, shape_constants
 
 __all__ = ["Gamma"]
 
 
+@register
 @final
 @dataclass(frozen=True, slots=True)
 class Gamma(CompiledFamily):

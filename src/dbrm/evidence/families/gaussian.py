@@ -11,11 +11,12 @@ import scipy.special
 from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray
-from dbrm.evidence.families.base import CompiledFamily, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, register, shape_constants
 
 __all__ = ["Gaussian"]
 
 
+@register
 @final
 @dataclass(frozen=True, slots=True)
 class Gaussian(CompiledFamily):

@@ -14,12 +14,13 @@ from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants, negative_binomial_shape
 from dbrm._typing import Column, FloatArray
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence.families.base import CompiledFamily
+from dbrm.evidence.families.base import CompiledFamily, register
 from dbrm.evidence.families.poisson import draw_counts
 
 __all__ = ["NegativeBinomial"]
 
 
+@register
 @final
 @dataclass(frozen=True, slots=True)
 class NegativeBinomial(CompiledFamily):

@@ -12,7 +12,7 @@ import scipy.stats
 from dbrm._kernels import glm_rows
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray
-from dbrm.evidence.families.base import CompiledFamily, shape_constants
+from dbrm.evidence.families.base import CompiledFamily, register, shape_constants
 
 __all__ = ["Poisson", "draw_counts"]
 
@@ -20,6 +20,7 @@ __all__ = ["Poisson", "draw_counts"]
 _NORMAL = 1e15
 
 
+@register
 @final
 @dataclass(frozen=True, slots=True)
 class Poisson(CompiledFamily):

@@ -1,11 +1,13 @@
 """Tests of families and links, by the checks that users have, and of those checks."""
 
+import pkgutil
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from dbrm.errors import InvalidSettingError
+from dbrm.evidence import families
 from dbrm.evidence.families import (
     FAMILIES,
     Binomial,
@@ -192,3 +194,10 @@ def test_names_and_objects_are_found():
 def test_dispersions_must_be_positive(family, dispersion):
     with pytest.raises(InvalidSettingError, match="positive finite dispersion"):
         family(dispersion)
+
+
+def test_a_family_of_the_package_needs_one_file():
+    """Every module registers what it defines; adding one touches no list."""
+    modules = {module.name for module in pkgutil.iter_modules(families.__path__)} - {"base"}
+    assert set(FAMILIES) == modules
+    assert find_family("negative-binomial") == NegativeBinomial()
