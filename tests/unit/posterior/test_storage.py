@@ -91,6 +91,11 @@ def test_predictions_are_the_same_bits(saved):
     )
 
 
+@pytest.mark.parametrize(
+    "saved",
+    ["binomial", *(pytest.param(case, marks=pytest.mark.slow) for case in ("gaussian", "pool"))],
+    indirect=True,
+)
 def test_predictions_are_the_same_bits_in_a_new_process(saved, tmp_path):
     table, posterior, path = saved
     table.to_pickle(tmp_path / "table.pkl")

@@ -49,7 +49,11 @@ def build_nested(projector, rng, top=TANH):
     return projector.build(rng, top, [first, second])
 
 
-@pytest.mark.parametrize("name", ["tanh", "gauss", "sin", "relu", "troot", "exp", "log_abs"])
+LATER = ("gauss", "sin", "exp", "log_abs")
+TRANSFORMS = ["tanh", "relu", "troot", *(pytest.param(f, marks=pytest.mark.slow) for f in LATER)]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
 def test_two_is_never_below_one(rng, family, name, respond, nested, table, projector):
     engine, transform = respond(rng, family, nested), get_transform(name)
     for children in ([X1, X2], [X1, X3, multiply(X2, X4)]):
