@@ -397,7 +397,7 @@ class Posterior(PredictionMethods):
 
     @cached_property
     def effects(self) -> Effects:
-        """What covariates do, as in ``posterior.effects.partial_dependence("x")``."""
+        """Effects of covariates: ``posterior.effects.partial_dependence("x")``."""
         recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
         return Effects(self._averaged, self.recipe, recipe, self._source.table)
 
@@ -449,7 +449,7 @@ class Posterior(PredictionMethods):
         if X is None:
             rows = self._source.training()
             if rows is None:
-                msg = "A posterior from a file holds no response: pass X and y."
+                msg = "A posterior from a file does not have the training response: pass X and y."
                 raise InvalidDataError(msg)
             return rows
         refuse_other_order(X, y=y, offset=offset, trials=trials, exposure=exposure)
@@ -462,13 +462,13 @@ class Posterior(PredictionMethods):
 
     @property
     def plot(self) -> "Plots":
-        """Pictures: ``posterior.plot.inclusion()``, ``posterior.plot.fitted(X, y)``."""
+        """Plots: ``posterior.plot.inclusion()``, ``posterior.plot.fitted(X, y)``."""
         from dbrm.report import Plots
 
         return Plots(self)
 
     def summary(self, top: int = 10) -> str:
-        """The findings as text that fits a terminal."""
+        """The results as text that fits a terminal."""
         from dbrm.report import summarise
 
         return summarise(self, top)
@@ -482,16 +482,16 @@ class Posterior(PredictionMethods):
         title: str | None = None,
         **extras: Any,
     ) -> None:
-        """Write the findings as one HTML page that needs no network and can be mailed.
+        """Write the results as one HTML page that needs no network and can be mailed.
 
         Parameters
         ----------
         path
             The file, such as ``"run.html"``.
         X, y, **extras
-            Rows to draw predictions against, with their ``offset``, ``trials``, ``exposure``.
-            Without them the training rows; a posterior from a file has none, and the pictures
-            of rows are then left out.
+            Rows to plot predictions against, with their ``offset``, ``trials``, ``exposure``.
+            Without them the training rows; a posterior from a file has none, and the plots of
+            rows are then left out.
         title
             The question that the page answers; made from the name of the response if omitted.
         """

@@ -43,6 +43,51 @@ def evolved(data):
     )
 
 
+# ------------------------------------------------------------------ what it is made from
+
+
+def test_family_link_and_rows_are_public(exact, rng):
+    assert (exact.family.name, exact.link.name, exact.n_rows) == ("gaussian", "identity", 60)
+    x = rng.normal(size=(40, 1))
+    counts = dbrm.enumerate_models(x, rng.poisson(np.exp(x[:, 0])), family="poisson")
+    assert (counts.family.name, counts.link.name, counts.n_rows) == ("poisson", "log", 40)
+    assert exact.record.exhaustive
+
+
+def test_features_are_read_as_they_are_written(evolved):
+    for text in evolved.features["feature"]:
+        assert str(evolved.parse_feature(text)) == text
+
+
+def test_a_model_by_its_rank(exact):
+    """The same features and probability as in the table, coefficients of least squares."""
+    for rank, row in enumerate(exact.models.head(3).itertuples()):
+        model = exact.model(rank)
+        assert model.features == row.features
+        assert model.probability == row.probability
+    assert exact.model(0).formula == exact.best_model.formula
+    for rank in (-1, exact.n_averaged):
+        with pytest.raises(InvalidSettingError, match="rank must be between 0 and"):
+            exact.model(rank)
+
+
+def test_inclusion_by_each_chain(evolved):
+    """The table agrees with the diagnostics, feature by feature."""
+    table = evolved.chain_inclusion
+    assert table.shape == (len(evolved.features), 2)
+    assert list(table.index) == evolved.features["feature"].tolist()
+    spread = table.max(axis=1) - table.min(axis=1)
+    assert set(evolved.disagreements) == set(table.index[spread > 0.2])
+
+
+def test_coefficients_per_standard_deviation(exact, data):
+    plain, scaled = exact.coefficients(), exact.coefficients(standardized=True)
+    assert scaled["term"].tolist() == plain["term"].tolist()
+    unit = [1.0, *(data[0][name].std(ddof=0) for name in plain["term"][1:])]
+    for column in ("estimate", "sd", "lower", "upper"):
+        np.testing.assert_allclose(scaled[column], plain[column] * unit)
+
+
 # ----------------------------------------------------------------------------- tables
 
 

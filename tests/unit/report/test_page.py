@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dbrm
+from dbrm.report import FORMATS
 from dbrm.report.contents import describe
 from dbrm.report.html import to_html
 
@@ -160,3 +161,12 @@ def test_the_code_on_the_page_repeats_the_run(kepler, planets, page):
     namespace = {"X": planets[0], "y": planets[1]}
     exec(rerun_code(kepler), namespace)
     assert namespace["posterior"].best_model.formula == kepler.best_model.formula
+
+
+def test_another_format_is_a_function_of_the_contents(kepler, tmp_path, monkeypatch):
+    """Chosen by the ending of the file; anything else is HTML."""
+    monkeypatch.setitem(FORMATS, ".md", lambda contents: f"# {contents.title}\n")
+    kepler.report(tmp_path / "run.md", title="Why?")
+    assert (tmp_path / "run.md").read_text() == "# Why?\n"
+    kepler.report(tmp_path / "run.txt", title="Why?")
+    assert (tmp_path / "run.txt").read_text().startswith("<!DOCTYPE html>")
