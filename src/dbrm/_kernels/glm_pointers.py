@@ -1,4 +1,4 @@
-"""Compiled functions handed over by address.
+"""Compiled functions passed by address.
 
 Numba optimises the code of every callee anew inside every caller: through ten levels of
 calls and several search loops the row loops alone would cost a minute of compilation.
@@ -57,7 +57,7 @@ def gram_pointer():
 
 @cache
 def fit_pointer(*, plain):
-    """Address of the way to the maximum: undamped scoring, or Newton's method."""
+    """Address of the fit: undamped scoring, or Newton's method."""
     return nb.cfunc(FIT, cache=True, nogil=True)(fit_plain if plain else fit_newton)
 
 

@@ -1,4 +1,4 @@
-"""What the evaluations of one population share, as a record that loops carry as an opaque one."""
+"""The record that all evaluations of one population share, and its opaque form."""
 
 from collections import namedtuple
 

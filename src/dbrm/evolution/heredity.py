@@ -75,7 +75,7 @@ class HeredityRule:
         return replace(terms, parents=parents, needed=needed) if needed.any() else terms
 
     def allows(self, models: ModelTable) -> Mask:
-        """Which models keep to heredity, their features under their simplest spelling."""
+        """Which models obey the rule, their features under their simplest spelling."""
         allowed = np.ones(len(models), dtype=np.bool_)
         if not self._rules:
             return allowed
@@ -90,7 +90,7 @@ class HeredityRule:
         return allowed
 
     def surviving(self, terms: PriorTerms, survives: Mask, inclusion: FloatArray) -> Mask:
-        """Let as many parents survive as surviving features need, the likeliest first."""
+        """Keep as many parents as the surviving features need, the most probable first."""
         survives = survives.copy()
         # Twice: a parent may have parents itself, where its simplest spelling is a product.
         for place in 2 * np.flatnonzero(terms.needed).tolist():

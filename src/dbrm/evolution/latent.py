@@ -45,7 +45,7 @@ class LatentTerms:
 
     @property
     def names(self) -> list[str]:
-        """How tables call the effects."""
+        """Names of the effects."""
         return [bound.effect.name for bound in self.effects]
 
     @cached_property

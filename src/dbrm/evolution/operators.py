@@ -107,7 +107,7 @@ class Grammar:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Parents:
-    r"""Who can be a parent: the current population and the input covariates.
+    r"""The features that operators draw from: the current population and the covariates.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Parents:
     outside: float = 0.2
 
     def draw(self, rng: np.random.Generator) -> Feature:
-        """One parent."""
+        """Draw one parent."""
         if not self.population or rng.random() < self.outside:
             return self.covariates[int(rng.integers(len(self.covariates)))]
         cumulative = np.cumsum(self.weights)
@@ -223,7 +223,7 @@ def _straight(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
 
 @lru_cache(maxsize=64)
 def _bent(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
-    """Those of which projections are made, each function once.
+    """The transforms of projections, each function once.
 
     No straight lines: of a weighted sum, ``not`` makes another one.
     """
@@ -293,12 +293,12 @@ class OperatorMemory:
         self._waiting.clear()
 
     def get_state(self) -> Snapshot:
-        """What was learned, and the features whose fate is not known yet."""
+        """The counts, and the features not judged yet."""
         waiting = np.array(list(self._waiting.items()), dtype=np.int64).reshape(-1, 2)
         return Snapshot(arrays={"made": self._made, "useful": self._useful, "waiting": waiting})
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Know what the frozen memory knew."""
+        """Restore the counts."""
         self._made = snapshot.arrays["made"].copy()
         self._useful = snapshot.arrays["useful"].copy()
         waiting = snapshot.arrays["waiting"]

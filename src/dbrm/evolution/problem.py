@@ -99,7 +99,7 @@ class Stop:
 @final
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    r"""How long and how wide one chain searches.
+    r"""Limits of one chain's search.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Problem:
         return self.table.n_rows if self.out_of_core is None else self.out_of_core.n_rows
 
     def prepare(self, features: Sequence[Feature], columns: Matrix) -> AbstractPrepared:
-        """Make a population ready for the search; `columns` are those of the features."""
+        """Prepare a population for the search; `columns` are those of the features."""
         if self.out_of_core is None or self.subsampled:
             return self.engine.prepare(columns)
         return self.out_of_core.prepare(FeatureColumns(tuple(features)))
@@ -209,7 +209,7 @@ class Problem:
         return self.grammar.projection.integrated
 
     def without_latent(self) -> "Problem":
-        """The same problem for features alone, to look at very many of them quickly."""
+        """The same problem without latent effects, for fast sweeps over features."""
         if not isinstance(self.engine, LatentEngine):
             return self
         return replace(self, engine=self.engine.base, latent=LatentTerms())
@@ -229,13 +229,13 @@ class Problem:
         return evaluate(self.always, self.table)[0]
 
     def simplify(self, feature: Feature) -> Feature:
-        """Write powers of two-valued columns, and factors that cancel, as what they are."""
+        """Simplify powers of two-valued columns and factors that cancel."""
         return self.grammar.two_valued.simplify(feature)
 
     def column_of(
         self, feature: Feature, cache: ColumnCache | None = None
     ) -> tuple[Feature, Column, Status]:
-        """A candidate with what it learns from the training rows, its column and its status."""
+        """A candidate with its knots learned from the training rows, its column and its status."""
         columns = {} if cache is None else cache
         feature = fit_knots(feature, self.table, columns)
         values, statuses = evaluate([feature], self.table, columns)
@@ -250,16 +250,16 @@ class Problem:
         return _correlation(self.table.values, residual)
 
     def heredity_rule(self, registry: Registry) -> HeredityRule:
-        """Which features of a registry need which others."""
+        """The rule of heredity and groups over a registry."""
         return HeredityRule(self.heredity, self.always, self.table, registry, self.groups)
 
     @property
     def has_heredity_rule(self) -> bool:
-        """Whether some features need others."""
+        """Whether there is heredity or a group."""
         return self.heredity is not None or bool(self.groups)
 
     def together(self, names: list[str]) -> list[str]:
-        """The same covariates, those of a group in a row, at the place of its first one."""
+        """The covariates reordered: each group together, at the position of its first member."""
         groups = {f.covariates[0]: group for group in self.groups for f in group}
         rows = [
             [f.covariates[0] for f in groups[name]] if name in groups else [name] for name in names

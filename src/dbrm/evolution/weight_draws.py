@@ -46,7 +46,7 @@ class WeightDraws:
         self._counts[_key(projection)] += 1
 
     def add(self, counts: Mapping[int, int]) -> None:
-        """Count the draws of another chain; no two chains make the same."""
+        """Add the counts of another chain, whose draws are different."""
         self._counts.update(counts)
 
     def log_share(self, name: Feature, spellings: Iterable[Feature]) -> float:
@@ -69,7 +69,7 @@ class WeightDraws:
         return log(fsum(n * self._share(keys) for keys, n in drawn.items()))
 
     def _share(self, keys: tuple[int, ...]) -> float:
-        """One over the number of draws of each; of those given, not drawn, there are none."""
+        """Product over projections of one over their number of draws; one if it was not drawn."""
         return 1.0 / prod(self._counts[key] or 1 for key in keys)
 
     def get_state(self) -> Snapshot:

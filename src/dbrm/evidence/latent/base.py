@@ -89,7 +89,7 @@ class Latent(ABC):
         r"""Log density :math:`\pi_k(\psi)` of the hyperparameters."""
 
     def natural(self, psi: FloatArray) -> dict[str, float]:
-        """The hyperparameters as people read them; by default as they are."""
+        """The hyperparameters on their natural scale; by default unchanged."""
         return dict(zip(self.hyperparameters, psi.tolist(), strict=True))
 
     def bridge(self, psi: FloatArray, positions: FloatArray, new: FloatArray) -> Bridge:
@@ -102,7 +102,7 @@ class Latent(ABC):
 
     @property
     def name(self) -> str:
-        """How tables call the effect: ``RW1(pos)``."""
+        """Name of the effect in tables: ``RW1(pos)``."""
         return f"{type(self).__name__}({self.column or ''})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _bridge(
 
 
 def check_column(owner: str, column: object) -> None:
-    """An effect is built over a named column."""
+    """Raise unless the column has a name."""
     if not isinstance(column, str) or not column:
         msg = (
             f"{owner} needs the name of the column that holds its positions or groups, "

@@ -191,7 +191,7 @@ class Layout:
 
 
 def null_directions(bound: BoundEffect) -> Matrix:
-    """An orthonormal basis of what costs an effect nothing: constants, straight lines."""
+    """An orthonormal basis of the null space of an effect's precision: constants, lines."""
     size, nullity = bound.size, bound.effect.nullity
     basis = [np.full(size, size**-0.5)]
     if nullity == 2:

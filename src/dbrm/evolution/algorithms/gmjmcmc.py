@@ -69,7 +69,7 @@ class Evolution:
         self._numbers, self._last = population.numbers, found.last
         self._inclusion = found.inclusion[: population.size]
         self.n_done += 1
-        # The look at simple features may have taken all the time; what it found is seen once.
+        # The sweep may have taken all the time; its pool is used at least once.
         owed = self.n_done == 1 and bool(chain.problem.pool)
         self.finished = (
             self.n_done == budget.n_populations
@@ -78,7 +78,7 @@ class Evolution:
         )
 
     def _carry_over(self, population: Population) -> Mask:
-        """The last model, as far as its features are still there; latent effects always are."""
+        """The last model without features that have left the population."""
         n_features = self._numbers.size
         inside = set(self._numbers[self._last[:n_features]].tolist())
         features = [number in inside for number in population.numbers.tolist()]
@@ -98,7 +98,7 @@ class Evolution:
             problem,
             chain.registry,
             chain.rejections,
-            # Its columns are not asked for: they are computed anew from the names of today.
+            # Its columns are not needed: they are computed again from the current names.
             Population(self._numbers, np.empty((0, self._numbers.size))),
             self._inclusion,
             first=self.n_done == 1,
@@ -106,7 +106,7 @@ class Evolution:
         )
 
     def get_state(self) -> Snapshot:
-        """The last population and what was found in it."""
+        """The last population, its inclusion probabilities and its last model."""
         own = Snapshot(
             content={"n_done": self.n_done, "finished": self.finished},
             arrays={"numbers": self._numbers, "inclusion": self._inclusion, "last": self._last},
@@ -115,7 +115,7 @@ class Evolution:
         return Snapshot.join(own=own, memory=memory)
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Go on from a frozen population."""
+        """Restore the last population."""
         own = snapshot.part("own")
         self.n_done, self.finished = own.content["n_done"], own.content["finished"]
         self._numbers, self._inclusion = own.arrays["numbers"], own.arrays["inclusion"]

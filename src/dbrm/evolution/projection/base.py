@@ -126,7 +126,7 @@ class Projector:
 
     @cached_property
     def likelihood(self) -> AbstractPredictorLikelihood:
-        """Of the response, as a function of the linear predictor."""
+        """Likelihood of the response as a function of the linear predictor."""
         return self.engine.likelihood()
 
     @cached_property
@@ -137,7 +137,7 @@ class Projector:
 
 @final
 class ProjectionContext:
-    """A projector with the columns known at the moment."""
+    """A projector with the columns computed so far."""
 
     def __init__(self, projector: Projector, cache: ColumnCache) -> None:
         self.projector = projector
@@ -152,7 +152,7 @@ class ProjectionContext:
         return self.columns([feature])[:, 0]
 
     def trial(self, feature: Feature) -> tuple[Feature, Column, int]:
-        """A feature that may come to nothing: with its knots, its column and its status."""
+        """A trial feature with its knots, its column and its status; nothing is cached."""
         table, cache = self.projector.table, dict(self._cache)
         feature = fit_knots(feature, table, cache)
         columns, statuses = evaluate([feature], table, cache)
@@ -164,7 +164,7 @@ class ProjectionContext:
         return (kind, feature.key) in known, known.get((kind, feature.key))
 
     def remember(self, kind: str, key: int, feature: Feature | None) -> Feature | None:
-        """Keep a result."""
+        """Cache the result of a fit."""
         known = self.projector.known
         if len(known) >= _MOST_KNOWN:
             known.clear()
@@ -173,5 +173,5 @@ class ProjectionContext:
 
 
 def topology(transform: Transform, children: Sequence[Feature]) -> Feature:
-    """The projection with weights that mean nothing, for its key."""
+    """The projection with arbitrary weights, for its key."""
     return project(transform, children, [1.0] * len(children), 0.0)

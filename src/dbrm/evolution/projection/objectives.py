@@ -21,9 +21,9 @@ _MOST_STEPS = 50
 _REMAINDER = 1e-17
 # A column that varies less than this, relative to its size, is constant for every engine.
 _FLAT = 1e-7
-# Price of the linear predictor's variance, in units of the information of one observation.
+# Penalty on the linear predictor's variance, in units of the information of one observation.
 _RIDGE = 0.01
-# Price, in nats, of a column whose variance equals the square of its size.
+# Penalty, in nats, on a column whose variance equals the square of its size.
 _FLATNESS = 1e-6
 
 
@@ -96,7 +96,7 @@ class AffineObjective(AbstractObjective):
             standard, scale = self._standardise(column)
             if not scale > 0.0:
                 return (-np.inf if scale != 0.0 else self.null_value), np.zeros_like(column)
-            # Where the last column ended is a good place to start, unless it is nonsense.
+            # Start where the last column ended, unless that is worse than the null model.
             known = self._at(self._last, standard)
             start = self._null if not known[0] > self.null_value else self._last
             value, b, score = self._maximize(start, standard)

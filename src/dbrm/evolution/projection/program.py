@@ -56,7 +56,7 @@ def read_weights(projections: Sequence[Projection]) -> FloatArray:
 def replace_weights(
     feature: Feature, projections: Sequence[Projection], weights: FloatArray
 ) -> Feature:
-    """The same topology with other weights; other numbers that are learnt are forgotten."""
+    """The same topology with other weights; other learned numbers, such as knots, are dropped."""
     slots = _slots(projections)
 
     def rebuild(node: Feature, children: Sequence[Feature]) -> Feature:
@@ -125,7 +125,7 @@ class Program:
 
     @property
     def smooth(self) -> bool:
-        """Whether derivatives say anything: no steps, no knots that move with the weights."""
+        """Whether derivatives are informative: no steps, no knots that move with the weights."""
         transforms = [step.node.transform for step in self._steps]
         return not any(g is not None and (g.quantile is not None or _flat(g)) for g in transforms)
 
@@ -193,7 +193,7 @@ class Program:
     def _push(
         self, number: int, upper: Column, bars: list[Column | None], gradient: FloatArray
     ) -> None:
-        """Hand the derivative of one node down to its weights and inputs."""
+        """Propagate the derivative of one node to its weights and inputs."""
         step = self._steps[number]
         node = step.node
         columns = [self._column(place) for place in step.inputs]
@@ -253,7 +253,7 @@ def _slope(transform: Transform, argument: Column, knot: float | None) -> Column
 
 
 def _flat(transform: Transform) -> bool:
-    """Whether the derivative vanishes wherever one looks, as that of a step does."""
+    """Whether the derivative vanishes almost everywhere, as that of a step does."""
     probes = np.linspace(-3.0, 3.0, 64) + 0.0123
     probes = np.concatenate([probes, transform.domain.probes()])
     with np.errstate(all="ignore"):

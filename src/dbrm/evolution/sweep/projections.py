@@ -221,7 +221,7 @@ class _Search:
             return None
         most = self._problem.grammar.max_projection
         best = None
-        # Simple inputs first: among many one that is wrong is easily taken for them.
+        # Simple inputs first: among many inputs a wrong one may fit better by chance.
         for n_inputs in self._counts if len(positions) < 2 else self._counts_short:
             sum_ = _Sum(self, target, weight, n_inputs)
             attempt = _Attempt(0.0, positions, sign * factor, function, sum_, sum_.grow([], most))

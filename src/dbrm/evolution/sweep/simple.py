@@ -172,7 +172,7 @@ class _Ranking:
         return pool.features(first=self._shorten(pool, leaders))
 
     def _find_leaders(self, pool: SweepPool) -> list[int]:
-        """Rank against the model so far and let the best join it, while that pays."""
+        """Rank beside the model so far and add the best feature, while its gain is positive."""
         leaders: list[int] = []
         for round_ in range(_ROUNDS):
             take = _TAKE_LATER if round_ else _TAKE_FIRST
@@ -190,7 +190,7 @@ class _Ranking:
         return pool.best_subset(leaders, leaders)
 
     def _exchange(self, pool: SweepPool, leaders: list[int]) -> list[int]:
-        """Leave every leader out once, rank what could take its place, keep the best model."""
+        """Try to replace every leader once, and keep the best model."""
         combined = pool.add(self._combined(pool.columns(leaders)), _MOST_COMBINED)
         candidates = [*leaders, *combined]
         for left_out in leaders:

@@ -35,7 +35,7 @@ class _Independent(Latent):
         return {"precision": exp(psi[0])}
 
     def bridge(self, psi: FloatArray, positions: FloatArray, new: FloatArray) -> Bridge:  # noqa: ARG002
-        """What is new owes nothing to what is known."""
+        """New effects are independent of the known ones."""
         shape = (new.size, 1)
         return Bridge(np.zeros(shape, np.int64), np.zeros(shape), np.full(new.size, exp(-psi[0])))
 
