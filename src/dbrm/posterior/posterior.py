@@ -397,13 +397,13 @@ class Posterior(PredictionMethods):
 
     @cached_property
     def effects(self) -> Effects:
-        """Effects of covariates: ``posterior.effects.partial_dependence("x")``."""
+        """Effects of covariates, as in ``posterior.effects.partial_dependence("x")``."""
         recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
         return Effects(self._averaged, self.recipe, recipe, self._source.table)
 
     @property
     def checks(self) -> Checks:
-        """Checks of the models against data: ``posterior.checks.residuals(X, y)``."""
+        """Checks of the models against data, as in ``posterior.checks.residuals(X, y)``."""
         return Checks(self)
 
     def to_arviz(
@@ -462,7 +462,7 @@ class Posterior(PredictionMethods):
 
     @property
     def plot(self) -> "Plots":
-        """Plots: ``posterior.plot.inclusion()``, ``posterior.plot.fitted(X, y)``."""
+        """Plots, as in ``posterior.plot.inclusion()`` or ``posterior.plot.fitted(X, y)``."""
         from dbrm.report import Plots
 
         return Plots(self)

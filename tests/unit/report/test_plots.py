@@ -137,7 +137,7 @@ def test_residuals_of_an_unknown_kind_are_refused(posterior):
 def test_a_loaded_posterior_needs_rows_for_pictures_of_rows(posterior, table, tmp_path):
     posterior.save(tmp_path / "run.dbrm")
     loaded = dbrm.load(tmp_path / "run.dbrm")
-    with pytest.raises(InvalidDataError, match="holds no response: pass X and y"):
+    with pytest.raises(InvalidDataError, match="does not have the training response: pass X and y"):
         loaded.plot.fitted()
     loaded.plot.inclusion()
     loaded.plot.partial_dependence("x")
