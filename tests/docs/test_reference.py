@@ -10,7 +10,7 @@ import pytest
 import dbrm
 from dbrm.cli.app import app
 from dbrm.datasets import CATALOGUE
-from dbrm.evidence import prior_names
+from dbrm.evidence import COEFFICIENT_PRIORS
 from dbrm.evidence.families import FAMILIES
 from dbrm.evidence.links import LINKS
 from dbrm.features import TRANSFORM_SETS, TRANSFORMS
@@ -59,7 +59,7 @@ def test_every_setting_is_described():
         *TRANSFORM_SETS,
         *FAMILIES,
         *LINKS,
-        *prior_names(),
+        *COEFFICIENT_PRIORS,
         *MODEL_PRIORS,
     ],
 )

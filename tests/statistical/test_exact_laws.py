@@ -10,12 +10,13 @@ import json
 
 import numpy as np
 import pytest
+from tests.unit.evolution.simple import simple_features
 
 import dbrm
 from dbrm.data import learn_recipe
 from dbrm.datasets import load_exoplanets, simulate_planets
 from dbrm.evidence import GaussianEngine, KnownVariance
-from dbrm.evolution import Filtration, Grammar, Problem, Registry, SearchBudget, simple_features
+from dbrm.evolution import Filtration, Grammar, Problem, Registry, SearchBudget
 from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import column_status, resolve_transforms
 from dbrm.priors import Complexity

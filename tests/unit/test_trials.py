@@ -8,10 +8,12 @@ from scipy.special import expit, gammaln
 import dbrm
 import dbrm.data.out_of_core.batches as blocks
 import dbrm.run.out_of_core as tall
-from dbrm.evidence import Observations, prior_names
+from dbrm.evidence import COEFFICIENT_PRIORS, Observations
 
 # Only a Gaussian response has a noise variance.
-PRIORS = [{"name": name} for name in prior_names() if name not in ("known-variance", "benchmark")]
+PRIORS = [
+    {"name": name} for name in COEFFICIENT_PRIORS if name not in ("known-variance", "benchmark")
+]
 PRIORS += [{"name": "benchmark", "candidates": 4}, {"name": "normal", "standardised": True}]
 PRIORS += [{"name": "jeffreys", "constant": "unit_information"}]
 PENALTIES = ["aic", "bic", "beta-binomial", "multiplicity", "script-weights", "uniform", 1.5]

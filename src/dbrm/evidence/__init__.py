@@ -4,10 +4,10 @@ from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, Score
 from dbrm.evidence.coefficient_priors import (
     AIC,
     BIC,
+    COEFFICIENT_PRIORS,
     CoefficientPrior,
     Jeffreys,
     KnownVariance,
-    prior_names,
     resolve_prior,
 )
 from dbrm.evidence.engines import (
@@ -36,6 +36,7 @@ from dbrm.evidence.predictor import AbstractPredictorLikelihood
 __all__ = [
     "AIC",
     "BIC",
+    "COEFFICIENT_PRIORS",
     "AbstractColumns",
     "AbstractEngine",
     "AbstractOutOfCoreEngine",
@@ -67,7 +68,6 @@ __all__ = [
     "find_link",
     "fit_with",
     "log_evidence_with",
-    "prior_names",
     "resolve_prior",
     "unsupported_out_of_core",
 ]

@@ -28,7 +28,7 @@ from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.sweep.projections import sweep_projections
-from dbrm.evolution.sweep.simple import simple_features, sweep_features
+from dbrm.evolution.sweep.simple import sweep_features
 
 __all__ = [
     "ALGORITHMS",
@@ -59,7 +59,6 @@ __all__ = [
     "proceed",
     "resolve_strategy",
     "run_enumeration",
-    "simple_features",
     "sweep_features",
     "sweep_projections",
 ]

@@ -52,28 +52,6 @@ class Complexity(ModelPrior):
         return -self.penalty * complexity
 
 
-@MODEL_PRIORS.register("aic")
-def _aic(counts: Counts) -> ModelPrior:  # noqa: ARG001
-    r""":math:`a = e^{-2}`, the paper's choice in Sec. 4.1."""
-    return Complexity(2.0)
-
-
-@MODEL_PRIORS.register("bic")
-def _bic(counts: Counts) -> ModelPrior:
-    r""":math:`a = e^{-2\log n}`, the paper's choice in Sec. 4.2."""
-    return Complexity(2.0 * log(max(counts.n, 1.0)))
-
-
-@MODEL_PRIORS.register("multiplicity")
-def _multiplicity(counts: Counts) -> ModelPrior:
-    r""":math:`a = 1/(p + |\mathcal{G}|)` with :math:`p` covariates.
-
-    A unit of complexity is one more choice among that many, so that all features of one
-    complexity together are expected in a model about once or less, however many there are.
-    """
-    return Complexity(log(max(counts.n_covariates + counts.n_transforms, 1)))
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Uniform(ModelPrior):
@@ -83,11 +61,6 @@ class Uniform(ModelPrior):
 
     def feature_log_prior(self, feature: Feature) -> float:  # noqa: ARG002
         return 0.0
-
-
-@MODEL_PRIORS.register("uniform")
-def _uniform(counts: Counts) -> ModelPrior:  # noqa: ARG001
-    return Uniform()
 
 
 @final
@@ -127,11 +100,6 @@ class BetaBinomial(ModelPrior):
         return values - float(betaln(self.a, self.b))
 
 
-@MODEL_PRIORS.register("beta-binomial")
-def _beta_binomial(counts: Counts) -> ModelPrior:
-    return BetaBinomial(max(counts.n_covariates, 1))
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class LogicRegression(ModelPrior):
@@ -156,11 +124,6 @@ class LogicRegression(ModelPrior):
         if leaves > self.n_covariates or _has_projection(feature):
             return -inf
         return -log(comb(self.n_covariates, leaves)) - (2 * leaves - 2) * log(2)
-
-
-@MODEL_PRIORS.register("logic-regression")
-def _logic_regression(counts: Counts) -> ModelPrior:
-    return LogicRegression(max(counts.n_covariates, 1))
 
 
 @final
@@ -190,11 +153,6 @@ class ScriptWeights(ModelPrior):
         return -self.rate
 
 
-@MODEL_PRIORS.register("script-weights")
-def _script_weights(counts: Counts) -> ModelPrior:  # noqa: ARG001
-    return ScriptWeights()
-
-
 def _count_leaves(feature: Feature) -> int:
     if isinstance(feature, Covariate):
         return 1
@@ -216,6 +174,27 @@ def _count_signs(feature: Feature) -> int:
         case Projection():
             return inside + 2 + len(feature.children)
     return inside
+
+
+# The paper's choices in Sec. 4.1 and 4.2.
+MODEL_PRIORS.register("aic")(lambda _: Complexity(2.0))
+MODEL_PRIORS.register("bic")(lambda counts: Complexity(2.0 * log(max(counts.n, 1.0))))
+MODEL_PRIORS.register("uniform")(lambda _: Uniform())
+MODEL_PRIORS.register("beta-binomial")(lambda counts: BetaBinomial(max(counts.n_covariates, 1)))
+MODEL_PRIORS.register("logic-regression")(
+    lambda counts: LogicRegression(max(counts.n_covariates, 1))
+)
+MODEL_PRIORS.register("script-weights")(lambda _: ScriptWeights())
+
+
+@MODEL_PRIORS.register("multiplicity")
+def _multiplicity(counts: Counts) -> Complexity:
+    r""":math:`a = 1/(p + |\mathcal{G}|)` with :math:`p` covariates.
+
+    A unit of complexity is one more choice among that many, so that all features of one
+    complexity together are expected in a model about once or less, however many there are.
+    """
+    return Complexity(log(max(counts.n_covariates + counts.n_transforms, 1)))
 
 
 def resolve_model_prior(

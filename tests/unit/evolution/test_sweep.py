@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.unit.evolution.simple import simple_features
 
 import dbrm
-from dbrm.evolution import simple_features, sweep_features
+from dbrm.evolution import sweep_features
 from dbrm.evolution.registry import same_up_to_affine
 from dbrm.evolution.sweep import simple as sweep
 from dbrm.evolution.sweep.levels import level_sizes

@@ -32,7 +32,7 @@ from dbrm.evidence.coefficient_priors.g_mixtures import (
 )
 from dbrm.evidence.coefficient_priors.mixing import MixingDensity
 from dbrm.evidence.coefficient_priors.mixture import MixturePrior
-from dbrm.evidence.coefficient_priors.names import prior_names, resolve_prior
+from dbrm.evidence.coefficient_priors.names import resolve_prior
 from dbrm.evidence.coefficient_priors.radial import Normal, NormalLogGamma, Radial, RadialPrior
 
 __all__ = [
@@ -65,7 +65,6 @@ __all__ = [
     "TruncatedGamma",
     "UniformG",
     "ZellnerSiow",
-    "prior_names",
     "resolve_prior",
 ]
 

@@ -7,12 +7,7 @@ from typing import Any
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.coefficient_priors.base import COEFFICIENT_PRIORS, CoefficientPrior
 
-__all__ = ["prior_names", "resolve_prior"]
-
-
-def prior_names() -> tuple[str, ...]:
-    """Every name that `resolve_prior` accepts, without aliases."""
-    return tuple(COEFFICIENT_PRIORS)
+__all__ = ["resolve_prior"]
 
 
 def resolve_prior(

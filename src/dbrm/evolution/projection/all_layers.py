@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from types import MappingProxyType
+from typing import final
 
 import numpy as np
 
@@ -38,16 +39,13 @@ class AllLayers(AbstractStrategy):
     """
 
     number = 3
+    published = MappingProxyType({"outer_affine": False})
     outer_affine: bool = True
     restarts: int = 5
     max_iterations: int = 50
 
     def __post_init__(self) -> None:
         check_ascent(self.restarts, self.max_iterations)
-
-    @classmethod
-    def choose(cls, *, as_published: bool) -> Self:
-        return cls(outer_affine=not as_published)
 
     def build(
         self,

@@ -5,9 +5,10 @@ children and which :math:`g` is decided elsewhere.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, Self, final
+from types import MappingProxyType
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -38,17 +39,15 @@ class AbstractStrategy(ABC):
     ----------
     number
         By which users may choose it, too; strategies 1 to 4 are the paper's.
+    published
+        Settings of the paper's own version, where they are not the defaults.
     integrated
         Whether draws of a projection's weights are counted and share its prior.
     """
 
     number: ClassVar[int]
+    published: ClassVar[Mapping[str, bool]] = MappingProxyType({})
     integrated: bool = False
-
-    @classmethod
-    @abstractmethod
-    def choose(cls, *, as_published: bool) -> Self:
-        """The strategy with its default settings, or with those of the paper."""
 
     @abstractmethod
     def build(
@@ -84,7 +83,7 @@ def resolve_strategy(
         return projection
     for name, strategy in STRATEGIES.items():
         if projection == name or (type(projection) is not bool and projection == strategy.number):
-            return strategy.choose(as_published=as_published)
+            return strategy(**strategy.published if as_published else {})
     numbers = sorted((strategy.number, name) for name, strategy in STRATEGIES.items())
     listed = ", ".join(f"{name!r} ({number})" for number, name in numbers)
     msg = f"projection must be one of {listed} or a strategy; got projection={projection!r}."

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from types import MappingProxyType
+from typing import final
 
 import numpy as np
 
@@ -31,11 +32,8 @@ class Bayes(AbstractStrategy):
     """
 
     number = 4
+    published = MappingProxyType({"integrated": False})
     integrated: bool = True
-
-    @classmethod
-    def choose(cls, *, as_published: bool) -> Self:
-        return cls(integrated=not as_published)
 
     def build(
         self,

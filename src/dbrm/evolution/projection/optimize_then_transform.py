@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import final
 
 import numpy as np
 
@@ -25,10 +25,6 @@ class OptimizeThenTransform(AbstractStrategy):
     """
 
     number = 1
-
-    @classmethod
-    def choose(cls, *, as_published: bool) -> Self:  # noqa: ARG003
-        return cls()
 
     def build(
         self,

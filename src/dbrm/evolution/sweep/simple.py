@@ -21,9 +21,9 @@ from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.levels import Index, Level, Maker, build_levels, level_sizes
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.scores import PairProducts, rank_again
-from dbrm.features import Feature, covariate, fit_knots, multiply, shortened
+from dbrm.features import Feature, covariate, multiply, shortened
 
-__all__ = ["simple_features", "sweep_features"]
+__all__ = ["sweep_features"]
 
 # Cells (rows times features) held at once, in all and as a share of tall data, which is to need
 # little memory beside itself; and rows below which screening is too noisy.
@@ -73,20 +73,6 @@ def sweep_features(problem: Problem, max_complexity: int, pause: Pause = never) 
     levels = build_levels(problem.table, names, rows, grammar.transforms, len(sizes))
     maker = Maker(levels, names, grammar.transforms)
     return _Ranking(problem, maker, levels, rows, most, pause).pool()
-
-
-def simple_features(problem: Problem, max_complexity: int) -> tuple[list[Feature], Matrix]:
-    """Return every canonical feature of at most this complexity, with its training column.
-
-    For exact enumeration: whatever work and memory that takes. Some columns may not be
-    finite, and some features may share a column.
-    """
-    table, transforms = problem.table, problem.grammar.transforms
-    levels = build_levels(table, table.names, np.arange(table.n_rows), transforms, max_complexity)
-    maker = Maker(levels, table.names, transforms)
-    columns = np.hstack([level.columns for level in levels])
-    features = [maker.feature(position) for position in range(columns.shape[1])]
-    return [fit_knots(feature, table) for feature in features], columns
 
 
 def _strongest(problem: Problem, most: int) -> list[str]:

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 
 from dbrm.evidence.coefficient_priors import (
     BIC,
+    COEFFICIENT_PRIORS,
     TCCH,
     HyperG,
     KnownVariance,
     Normal,
     Radial,
     RadialPrior,
-    prior_names,
     resolve_prior,
 )
 from dbrm.evidence.coefficient_priors.mixture import MixturePrior
 from dbrm.testing import check_prior
 
 
-@pytest.mark.parametrize("name", prior_names())
+@pytest.mark.parametrize("name", COEFFICIENT_PRIORS)
 def test_built_in_priors_pass(name):
     prior = resolve_prior(name, **({"candidates": 15} if name == "benchmark" else {}))
     report = check_prior(prior, scale_free=not isinstance(prior, KnownVariance))

@@ -4,6 +4,7 @@ import pytest
 
 from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.evidence.coefficient_priors import (
+    COEFFICIENT_PRIORS,
     TCCH,
     GPrior,
     HyperG,
@@ -11,7 +12,6 @@ from dbrm.evidence.coefficient_priors import (
     KnownVariance,
     NormalLogGamma,
     ZellnerSiow,
-    prior_names,
     resolve_prior,
 )
 
@@ -31,7 +31,7 @@ def test_every_promised_name_resolves(name):
 
 
 def test_a_prior_knows_the_name_it_is_found_by():
-    for name in prior_names():
+    for name in COEFFICIENT_PRIORS:
         options = {"candidates": 9} if name == "benchmark" else {}
         prior = resolve_prior(name, **options)
         assert resolve_prior(prior.name, **options) == prior
