@@ -233,13 +233,13 @@ def test_weights_are_repeated_rows(data, rng):
     np.testing.assert_array_equal(weighted.predict(x), repeated.predict(x))
 
 
-FAST = {"n_chains": 1, "n_populations": 2, "n_iter": 50, "sweep": 2, "transforms": ["tanh"]}
+FAST = {"n_chains": 1, "n_populations": 2, "n_iter": 20, "sweep": 0, "transforms": ["tanh"]}
 # Skips unless SciPy was loaded for other kinds of arrays: see the test in a process of its own.
 ARRAY_API = "check_array_api_input"
 CHECKS = [
     (estimator, check)
     for kind in (dbrm.DBRMRegressor, dbrm.DBRMClassifier, dbrm.DBRMFeatures)
-    for estimator, check in estimator_checks_generator(kind(population_size=8, **FAST))
+    for estimator, check in estimator_checks_generator(kind(population_size=5, **FAST))
     if getattr(check, "func", check).__name__ != ARRAY_API
 ]
 
@@ -260,7 +260,7 @@ def test_scikit_learn_s_check_of_other_arrays():
 import dbrm
 from sklearn.utils.estimator_checks import estimator_checks_generator
 for kind in (dbrm.DBRMRegressor, dbrm.DBRMClassifier, dbrm.DBRMFeatures):
-    for estimator, check in estimator_checks_generator(kind(population_size=8, **{FAST!r})):
+    for estimator, check in estimator_checks_generator(kind(population_size=5, **{FAST!r})):
         if getattr(check, "func", check).__name__ == {ARRAY_API!r}:
             check(estimator)
             print("checked", kind.__name__)

@@ -87,13 +87,13 @@ def raw_errors(interrupted, name, folder, step):
     return found
 
 
-@pytest.mark.parametrize("step", [211, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [499, pytest.param(3, marks=pytest.mark.slow)])
 def test_crafted_states_give_our_error_or_a_posterior(step, interrupted, tmp_path):
     folder, state = interrupted
     assert raw_errors(folder, state, tmp_path / "crafted", step) == []
 
 
-@pytest.mark.parametrize("step", [101, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [251, pytest.param(1, marks=pytest.mark.slow)])
 def test_crafted_heads_give_our_error_or_a_posterior(step, interrupted, tmp_path):
     assert raw_errors(interrupted[0], "run.dbrm", tmp_path / "crafted", step) == []
 
