@@ -6,6 +6,7 @@ themselves. ``pytest -m slow`` runs the long tests, and every property again wit
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -24,6 +25,10 @@ settings.register_profile("random", derandomize=False, deadline=None, print_blob
 
 def pytest_configure(config):
     settings.load_profile("random" if _is_slow_suite(config) else "fixed")
+    # A shell starts what it runs in the background with SIGINT ignored, and a fit heeds that:
+    # the tests of interrupts would wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
