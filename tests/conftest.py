@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,7 +35,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Properties belong to the slow suite too, where their examples are random."""
     for item in items:
-        if _is_slow_suite(config) and is_hypothesis_test(item.obj):
+        if _is_slow_suite(config) and getattr(item.obj, "is_hypothesis_test", False):
             item.add_marker("slow")
         if os.name == "nt" and item.get_closest_marker("posix"):
             item.add_marker(pytest.mark.skip(reason="needs POSIX"))
