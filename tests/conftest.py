@@ -69,7 +69,7 @@ quick = {"transforms": ["sin"], "n_chains": 1, "n_populations": 2, "n_iter": 20,
 GAUSSIAN_FITS = """
 dbrm.fit(X, X[:, 0] + draw.normal(size=60), **quick)
 dbrm.fit(X, X[:, 0] + draw.normal(size=60), algorithm="mjmcmc", n_chains=1, n_iter=20)
-dbrm.fit({"t": t}, y, family="poisson", latent=dbrm.latent.RW1("t"), **quick)
+dbrm.fit({"x": X[:, 0], "t": t}, y, family="poisson", latent=dbrm.latent.RW1("t"), **quick)
 """
 GLM_FITS = """
 dbrm.fit(X, y, family="binomial", **quick).predict(X)

@@ -1,7 +1,7 @@
 """Predictions on random hard tables: finite everywhere, sensible inside the training box.
 
 Heavy tails, outliers, rare binary columns, few rows, huge and tiny units, all families,
-default and lighter penalties. The default suite tries a few tables, ``-m slow`` two thousand.
+default and lighter penalties. One table per family in the default suite, two thousand in the slow one.
 """
 
 import warnings
@@ -117,9 +117,9 @@ def all_complaints(seeds):
     return {seed: problems for seed, problems in found.items() if problems}
 
 
-@pytest.mark.parametrize("start", range(0, 10, 5))
-def test_predictions_on_hard_tables_are_sensible(start):
-    assert all_complaints(range(start, start + 5)) == {}
+@pytest.mark.parametrize("seed", range(5, 10), ids=FAMILIES)
+def test_predictions_on_hard_tables_are_sensible(seed):
+    assert complaints(seed) == []
 
 
 @pytest.mark.slow

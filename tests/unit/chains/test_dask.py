@@ -48,7 +48,7 @@ def test_a_worker_that_is_killed_costs_nothing(
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", failures)
     client.wait_for_workers(2)
     caplog.set_level(logging.WARNING, "dbrm")
-    options = settings | {"n_populations": 60, "n_chains": 6}
+    options = settings | {"n_populations": 30, "n_chains": 4}
     healthy = dbrm.fit(*data, **options)
     pids = client.run(os.getpid)
     address, victim = next(iter(pids.items()))
