@@ -1,7 +1,7 @@
 """Predictions on random hard tables: finite everywhere, sensible inside the training box.
 
-Heavy tails, outliers, rare binary columns, few rows, huge and tiny units, all families,
-default and lighter penalties. One table per family in the default suite, two thousand in the slow one.
+Heavy tails, outliers, rare binary columns, few rows, huge and tiny units, all families, default
+and lighter penalties. One table per family by default, two thousand in the slow suite.
 """
 
 import warnings
