@@ -35,8 +35,16 @@ def quiet_again():
     logger.handlers[:] = handlers
 
 
+# Pages with long fits, of what other tests check as well.
+LONG = {"predict-well.md", "report.md", "scikit-learn.md"}
+MARKED = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in LONG))
+    for page in PAGES
+]
+
+
 @pytest.mark.usefixtures("quiet_again")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", MARKED)
 def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """Blocks of one page run in order in one namespace; a ``text`` block is what was printed.
 

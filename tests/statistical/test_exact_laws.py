@@ -135,6 +135,7 @@ def test_mass_law_under_g1(exoplanets, exact, transforms):
     assert found.inclusion(MASS_LAW) == pytest.approx(expected["PIP"], abs=5e-5)
 
 
+@pytest.mark.slow
 def test_mass_law_under_g2_is_beaten(exoplanets, exact):
     """With the scripts' G2, a 3.5th power costs less than three factors."""
     found = Exhausted(exoplanets, "PlanetaryMassJpt", "paper-g2-code")

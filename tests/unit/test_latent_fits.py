@@ -144,7 +144,10 @@ def test_a_saved_posterior_predicts_the_same(posterior, data, tmp_path):
     assert loaded.best_model.formula == posterior.best_model.formula
 
 
-@pytest.mark.parametrize("algorithm", ["gmjmcmc", "mjmcmc", "rgmjmcmc", "pool-gibbs"])
+@pytest.mark.parametrize(
+    "algorithm",
+    ["gmjmcmc", "mjmcmc", "rgmjmcmc", pytest.param("pool-gibbs", marks=pytest.mark.slow)],
+)
 def test_every_algorithm_selects_effects(algorithm):
     X, y = simulate(2, 80)
     options = QUICK | {"n_final": 150 if algorithm == "mjmcmc" else 10}
@@ -263,6 +266,7 @@ def test_log_evidence_of_one_model(posterior, data):
     assert value > plain + 10
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
     """Values do not depend on what was evaluated before."""
     X, y = simulate(5, 60)

@@ -140,7 +140,7 @@ def test_a_chain_that_kills_every_worker_is_told(small, tmp_path):
 
 
 def test_any_executor_will_do(data, settings, whole, same):
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         same(dbrm.fit(*data, **settings, executor=executor), whole)
 
 

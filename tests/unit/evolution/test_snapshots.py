@@ -96,7 +96,9 @@ def test_rgmjmcmc(case, tmp_path):
     check("rgmjmcmc", CASES[case], tmp_path)
 
 
-@pytest.mark.parametrize("case", ["plain", "walks", "latent effects"])
+@pytest.mark.parametrize(
+    "case", ["plain", "walks", pytest.param("latent effects", marks=pytest.mark.slow)]
+)
 def test_pool_gibbs(case, tmp_path):
     check("pool-gibbs", CASES[case], tmp_path)
 

@@ -73,7 +73,7 @@ def test_a_second_law_is_found_beside_the_first(rng, pose):
     assert "sin(x2*x3)" in {str(feature) for feature in pool}
 
 
-@pytest.mark.parametrize("seed", [10, 50])
+@pytest.mark.parametrize("seed", [10, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_strong_candidate_of_the_first_round_can_lead_later(pose, seed):
     """Where the next best feature had been promising before, the search for leaders goes on."""
     table = dbrm.datasets.simulate_logic(seed)

@@ -80,7 +80,6 @@ def random_table(feature, n=20):
 
 
 @given(features())
-@settings(max_examples=300)
 def test_text_comes_back_as_the_same_object(feature):
     assert parse_feature(str(feature)) is feature
     assert parse_feature(str(feature), feature.covariates).key == feature.key

@@ -48,10 +48,12 @@ def test_without_xgboost_boosting_is_left_out(monkeypatch):
     assert "LASSO" in methods
 
 
-@pytest.mark.parametrize("method", ["DBRM_G_PAR", "DBRM_R_PAR", "DBRM_G_3"])
+@pytest.mark.parametrize(
+    "method", ["DBRM_G_PAR", pytest.param("DBRM_R_PAR", marks=pytest.mark.slow), "DBRM_G_3"]
+)
 def test_a_miniature_of_breast_cancer(raw, method):
     study = Classification("breast-cancer")
-    (key,) = study.plan(Options(runs=1, chains=2, populations=2), (method,))
+    (key,) = study.plan(Options(runs=1, chains=1, populations=1), (method,))
     values = study.run(key)
     assert sum(int(values[name]) for name in ("tp", "fn", "fp", "tn")) == 426
     assert int(values["tp"]) + int(values["fn"]) == 159

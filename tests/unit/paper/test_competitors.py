@@ -26,7 +26,9 @@ def test_penalised_regression_as_printed(raw, example, method):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("example", ["asteroids", "breast-cancer", "spam"])
+@pytest.mark.parametrize(
+    "example", ["asteroids", "breast-cancer", pytest.param("spam", marks=pytest.mark.slow)]
+)
 def test_linear_boosting_as_printed(raw, example):
     pytest.importorskip("xgboost")
     ours, theirs = printed_digits(example, "LXGBOOST")
@@ -39,6 +41,7 @@ def test_linear_bayesian_model_of_the_asteroids_as_printed(raw):
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_linear_model_as_the_paper_writes_it_is_another(raw):
     """Negative control: under `paper_text` the digits differ."""
     study = Classification("asteroids")

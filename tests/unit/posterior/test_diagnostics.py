@@ -154,7 +154,12 @@ def test_chains_that_all_see_everything_agree(rng):
     """Few covariates: every chain visits all models, nothing is unexplored."""
     x = rng.normal(size=(50, 4))
     posterior = dbrm.fit(
-        x, x[:, 0] + rng.normal(size=50), algorithm="mjmcmc", n_chains=3, random_state=1
+        x,
+        x[:, 0] + rng.normal(size=50),
+        algorithm="mjmcmc",
+        n_chains=3,
+        n_iter=2_000,
+        random_state=1,
     )
     diagnostics = posterior.diagnostics
     np.testing.assert_allclose(diagnostics.captured, 1.0)

@@ -23,7 +23,12 @@ CASES = {
     "gaussian": {"transforms": ["sin", "step[q0.5]"]},
     "binomial": {"family": "binomial", "transforms": ["tanh"]},
     "poisson": {"family": "poisson", "always": ["a"], "transforms": ["tanh"]},
-    "pool": {"algorithm": "pool-gibbs", "transforms": ["tanh"], "scale": "standard"},
+    "pool": {
+        "algorithm": "pool-gibbs",
+        "n_final": 100,
+        "transforms": ["tanh"],
+        "scale": "standard",
+    },
 }
 
 

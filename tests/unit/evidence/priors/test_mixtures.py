@@ -126,7 +126,13 @@ def by_mpmath(mixing, n, size, fraction):
 
 
 @pytest.mark.parametrize(
-    "prior", [HyperGN(), ZellnerSiow(), TCCH(1.5, 0.7, 2.5, 3.0, 2.0, 0.3), CCH(0.6, 3.0, -7.0)]
+    "prior",
+    [
+        ZellnerSiow(),
+        TCCH(1.5, 0.7, 2.5, 3.0, 2.0, 0.3),
+        pytest.param(HyperGN(), marks=pytest.mark.slow),
+        pytest.param(CCH(0.6, 3.0, -7.0), marks=pytest.mark.slow),
+    ],
 )
 def test_quadrature_with_forty_digits(prior):
     expected = by_mpmath(prior.mixing(P, N), N, P, 0.38)

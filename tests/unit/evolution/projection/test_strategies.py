@@ -270,7 +270,7 @@ def test_impossible_efforts_are_refused(options):
 
 
 @pytest.mark.parametrize("strategy", [2, 3, "bayes"])
-@pytest.mark.parametrize("algorithm", ["gmjmcmc", "rgmjmcmc"])
+@pytest.mark.parametrize("algorithm", ["gmjmcmc", pytest.param("rgmjmcmc", marks=pytest.mark.slow)])
 def test_fits_run_with_every_strategy(rng, strategy, algorithm):
     values = rng.normal(size=(60, 3))
     y = np.tanh(values[:, 0] - values[:, 1]) + 0.1 * rng.normal(size=60)
