@@ -50,6 +50,7 @@ def test_the_mass_page_has_both_numbers(tmp_path):
     assert second["power"] == "0.00"
 
 
+@pytest.mark.slow
 def test_example_6_in_miniature(tmp_path):
     options = ("--runs", 1, "--chains", 1, "--populations", 1, "--jobs", 1, "--out", tmp_path)
     result = run("example6", *options)
