@@ -46,7 +46,9 @@ def wait_for(condition, seconds=120):
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "kind", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupt_ends_with_what_was_found(table, tmp_path, kind):
     """The checkpoint tells when the chains are under way."""
     folder, saved = tmp_path / "run", tmp_path / "run.dbrm"
