@@ -179,6 +179,7 @@ def test_pool_gibbs_returns_the_prior_over_its_pool(rng):
     assert chi_square_pvalue(visited, prior_by_hand(complexity)) > ALARM
 
 
+@pytest.mark.slow
 def test_pool_gibbs_by_walking_returns_the_prior_over_its_pool(rng):
     """Windows of nine features, too many for a Python function: MJMCMC steps instead."""
     problem = closed_problem(rng, n_covariates=3, population_size=9, n_steps=20)

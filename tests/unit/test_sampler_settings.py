@@ -89,6 +89,7 @@ def test_no_population_loses_what_is_to_be_kept(data, monkeypatch):
     assert not all({"x3", "x4"} <= population for population in populations)
 
 
+@pytest.mark.slow
 def test_adaptive_operators_are_reproducible_on_one_and_two_workers(data):
     options = QUICK | {"adaptive_operators": True, "n_chains": 2, "n_populations": 8}
     one, two = (dbrm.fit(*data, n_jobs=n_jobs, **options) for n_jobs in (1, 2))

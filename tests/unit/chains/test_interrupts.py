@@ -172,6 +172,7 @@ def test_sigterm_ends_a_loop_over_fits(loop):
     assert loop(signal.SIGTERM) == (143, ["0"], "")
 
 
+@pytest.mark.slow
 def test_two_interrupts_end_a_loop_over_fits(loop):
     """The first ends one fit, the second, within two seconds, comes in the next."""
     code, printed, told = loop(signal.SIGINT, signal.SIGINT)

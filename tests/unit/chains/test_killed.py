@@ -82,6 +82,7 @@ def test_other_kinds_too(kind, driver, whole, same, rng, tmp_path):
     kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same, kind=kind)
 
 
+@pytest.mark.slow
 def test_with_two_workers(driver, whole, same, tmp_path):
     """Killed once a chain is on the disk: workers take long to come up."""
     start, _ = driver
@@ -94,6 +95,7 @@ def test_with_two_workers(driver, whole, same, tmp_path):
     same(dbrm.resume(tmp_path / "run"), whole("gmjmcmc"))
 
 
+@pytest.mark.slow
 def test_killed_twice(driver, whole, same, tmp_path):
     """A resumed run can be killed and resumed as well."""
     start, seconds = driver

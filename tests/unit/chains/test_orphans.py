@@ -65,7 +65,7 @@ def orphans(tmp_path):
             continue
 
 
-@pytest.mark.parametrize("workers", ["fork", "joblib"])
+@pytest.mark.parametrize("workers", ["fork", pytest.param("joblib", marks=pytest.mark.slow)])
 def test_orphans_end_and_hold_no_folder(workers, orphans, tmp_path):
     driver = orphans(workers)
     # The lock is free at once, before the orphans have noticed.

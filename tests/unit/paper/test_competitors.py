@@ -35,6 +35,7 @@ def test_linear_boosting_as_printed(raw, example):
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_linear_bayesian_model_of_the_asteroids_as_printed(raw):
     """LBRM under `paper_code`, by enumeration."""
     ours, theirs = printed_digits("asteroids", "LBRM")

@@ -37,6 +37,7 @@ def test_a_miniature_of_the_laws(name, tmp_path):
     assert read(tmp_path / f"{name}.csv") == before
 
 
+@pytest.mark.slow
 def test_the_mass_page_has_both_numbers(tmp_path):
     """At the chains of the paper its numbers stand beside ours."""
     options = ("--runs", 1, "--chains", 4, "--populations", 3, "--jobs", 1, "--out", tmp_path)

@@ -51,6 +51,7 @@ def test_too_few_draws_are_refused(posterior):
         posterior.to_arviz(draws=2)
 
 
+@pytest.mark.slow
 def test_leave_one_out_is_that_of_refits(posterior, data):
     """Against the predictive density of each row from a fit to all others."""
     X, y = data

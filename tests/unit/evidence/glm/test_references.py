@@ -103,6 +103,7 @@ def _rates(probability, label):
     }
 
 
+@pytest.mark.slow
 def test_asteroid_row_of_the_published_scripts(reference, asteroids):
     """Table 1, LBRM: likelihood after 25 iterations less 0.5 per covariate, plug-in estimates."""
     stored = json.loads((reference / "exact_values.json").read_text())
