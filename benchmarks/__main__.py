@@ -27,6 +27,7 @@ BENCHMARKS = {
     "scaling": 4,
     "wide_data": 3,
     "tall_data": 15,
+    "missed_mass": 8,
     "laws": 15,
     "laws_peers": 4,
     "peers": 6,

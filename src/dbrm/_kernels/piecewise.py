@@ -9,7 +9,9 @@ than the logarithm that precedes it.
 import numba as nb
 import numpy as np
 
-__all__ = ["COEFFICIENTS", "glm_score_one", "piecewise_one"]
+from dbrm._kernels.bits import popcount
+
+__all__ = ["COEFFICIENTS", "glm_score_of_all", "glm_score_one", "piecewise_one"]
 
 # Coefficients of a panel.
 COEFFICIENTS = 10
@@ -58,3 +60,23 @@ def glm_score_one(
     if pieces.shape[1] > 0:
         value += piecewise_one(np.log1p(wald), row, pieces, inverse_width)
     return value
+
+
+@nb.njit(cache=True, nogil=True)
+def glm_score_of_all(log_likelihood, log_information, wald, table):
+    """`glm_score_one` of every subset; ``-inf`` where there is no likelihood."""
+    values = np.empty(log_likelihood.size)
+    constant, information_slope, wald_slope, log_wald_slope, _, pieces, _ = table
+    if not (wald_slope.any() or log_wald_slope.any() or pieces.shape[1] > 0):
+        level = information_slope * log_information if information_slope != 0.0 else 0.0
+        for subset in range(values.size):
+            values[subset] = log_likelihood[subset] + constant[popcount(subset)] + level
+        return values
+    for subset in range(values.size):
+        if log_likelihood[subset] > -np.inf:
+            values[subset] = glm_score_one(
+                log_likelihood[subset], log_information, wald[subset], popcount(subset), *table
+            )
+        else:
+            values[subset] = -np.inf
+    return values

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dbrm._kernels.bits import unpack_index
-from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
+from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
@@ -77,6 +77,8 @@ class AbstractPrepared(ABC):
 
     #: Largest population whose ``2**size`` models are cheaper to enumerate than to search.
     enumeration_limit: int
+    #: Largest population whose models can all be compared by `approximate_all`.
+    expansion_limit: int = 0
 
     @property
     @abstractmethod
@@ -105,6 +107,13 @@ class AbstractPrepared(ABC):
             if report is not None:
                 report(min(start + _CHUNK, allowed.size), allowed.size)
         return values, statuses
+
+    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
+        """Log evidence of all subsets up to a constant, most accurate near `centre`.
+
+        Only for populations with an `expansion_limit`.
+        """
+        raise NotImplementedError
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -18,7 +19,6 @@ from dbrm._kernels.glm import (
     place_firth,
 )
 from dbrm._kernels.glm_dispersion import Constants
-from dbrm._kernels.glm_linalg import cross_products
 from dbrm._kernels.glm_pointers import (
     evaluation_pointer,
     fit_pointer,
@@ -38,6 +38,7 @@ from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractPrepared
 from dbrm.evidence.design import Design, independent_columns
 from dbrm.evidence.families import CompiledFamily
+from dbrm.evidence.glm_expansion import RIDGE, approximate_all, times, typical_precision
 from dbrm.evidence.glm_prior import GlmPrior
 from dbrm.evidence.links import Link
 from dbrm.evidence.solvers import PlainIRLS, Solver
@@ -47,8 +48,6 @@ __all__ = ["AbstractGlmPopulation", "GlmPopulation", "Solution", "compile_popula
 
 # A column keeps less than this share of its length beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
-# Precision of the standardised slopes in the full model, which may be separated.
-_RIDGE = 0.1
 
 
 @final
@@ -87,10 +86,16 @@ class GlmPopulation(AbstractGlmPopulation):
     design: Design
     problem: GlmProblem
     call: Any
+    expansion_limit = 18
 
     @property
     def context(self) -> GlmContext:
-        return GlmContext(self.call, opaque_problem(self.problem))
+        return GlmContext(self.call, self._opaque)
+
+    @cached_property
+    def _opaque(self) -> Any:
+        """The problem as loops carry it; making one takes longer than evaluating a model."""
+        return opaque_problem(self.problem)
 
     @property
     def size(self) -> int:
@@ -103,9 +108,12 @@ class GlmPopulation(AbstractGlmPopulation):
         )
         return values, statuses
 
+    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
+        return approximate_all(self.design, self.problem, self._opaque, centre, max_size)
+
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        problem, work, opaque = self.problem, self.problem.work, opaque_problem(self.problem)
-        k, _ = place(opaque, np.array(mask, dtype=np.bool_), _typical_precision(problem))
+        problem, work, opaque = self.problem, self.problem.work, self._opaque
+        k, _ = place(opaque, np.array(mask, dtype=np.bool_), typical_precision(problem))
         _, likelihood, shape, status = maximise(opaque, k, np.nan, problem.start.shape)
         if firth and status == Status.SEPARATED:
             place_firth(opaque, k, shape)
@@ -204,18 +212,11 @@ def _compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _typical_precision(problem: GlmProblem) -> float:
-    """Prior precision of the slopes, its prior mean where it is unknown."""
-    if problem.prior == NORMAL_LOG_GAMMA:
-        return float(problem.prior_shape / problem.prior_rate)
-    return float(problem.prior_rate)
-
-
 def _null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStart:
     """Fit intercept and always-in columns, from a constant mean."""
     rows, work, start, opaque = problem.rows, problem.work, problem.start, opaque_problem(problem)
     nothing = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
-    k, _ = place(opaque, nothing, _typical_precision(problem))
+    k, _ = place(opaque, nothing, typical_precision(problem))
     work.beta[:] = 0.0
     work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
     work.eta[:] = design.offset
@@ -231,7 +232,7 @@ def _null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmSta
         value,
         shape,
         design.gram(work.weight),
-        _times(design, work.score),
+        times(design, work.score),
         start.second_hessian,
         start.second_right,
     )
@@ -241,7 +242,7 @@ def _step_from(problem: GlmProblem, design: Design, constant: float, k: int) -> 
     """One scoring step from a constant predictor, where adding it to the offset is impossible."""
     work, opaque = problem.work, opaque_problem(problem)
     linearise_in(opaque, problem.start.shape, np.full(work.eta.size, constant))
-    right = _times(design, work.weight * (constant - design.offset) + work.score)[:k]
+    right = times(design, work.weight * (constant - design.offset) + work.score)[:k]
     work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
     work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
     return float(linearise_in(opaque, problem.start.shape, work.eta))
@@ -254,16 +255,16 @@ def _full_start(problem: GlmProblem, design: Design) -> GlmStart:
     kept = independent_columns(problem.unit_gram, 1e-6, max(design.n_live // 3, 1))
     mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
     mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
-    k, independent = place(opaque, mask, _typical_precision(problem))
+    k, independent = place(opaque, mask, typical_precision(problem))
     if mask.sum() < 2 or not independent:
         return start
     if problem.prior == TABLE:
-        work.penalty[rows.n_fixed : k] = _RIDGE
+        work.penalty[rows.n_fixed : k] = RIDGE
     _, _, shape, status = maximise(opaque, k, np.nan, start.shape)
     if status != Status.OK:
         return start
     linearise_in(opaque, shape, work.eta)
-    right = _times(design, work.weight * (work.eta - design.offset) + work.score)
+    right = times(design, work.weight * (work.eta - design.offset) + work.score)
     return GlmStart(*start[:6], design.gram(work.weight), right)
 
 
@@ -275,12 +276,5 @@ def _plain_start(
     start: GlmStart = problem.start
     eta = link.eta(family.initial_mean(design.mean, design.total))
     value = linearise_in(opaque_problem(problem), start.shape, eta)
-    right = _times(design, work.weight * (eta - design.offset) + work.score)
+    right = times(design, work.weight * (eta - design.offset) + work.score)
     return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
-
-
-def _times(design: Design, vector: FloatArray) -> FloatArray:
-    """Inner products of all columns with a vector; compiled sums, as in `Design.gram`."""
-    out = np.zeros(len(design.flat))
-    cross_products(design.flat, np.arange(len(design.flat)), len(design.flat), vector, out)
-    return out

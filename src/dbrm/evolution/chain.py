@@ -14,7 +14,14 @@ from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Layout, Snapshot
 from dbrm.features import Feature
-from dbrm.search import Exploration, Ledger, Mjmcmc, ModelTable, enumerate_population
+from dbrm.search import (
+    Exploration,
+    Ledger,
+    Mjmcmc,
+    ModelTable,
+    enumerate_population,
+    refine_population,
+)
 
 __all__ = ["CHAIN_LAYOUT", "ChainProgress", "ChainRecord", "ChainResult", "Draws"]
 
@@ -129,6 +136,10 @@ class ChainRecord:
         budget = self.problem.budget
         if prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(
+                prepared, terms, window=budget.window, max_kept=budget.max_models
+            )
+        elif self.problem.exact_populations and prepared.size <= prepared.expansion_limit:
+            found = refine_population(
                 prepared, terms, window=budget.window, max_kept=budget.max_models
             )
         else:

@@ -42,6 +42,11 @@ class Basis:
         for column in fixed.T:
             self.admit(column)
 
+    @property
+    def spans_all(self) -> bool:
+        """Whether every column is a combination of those admitted: there are no more rows."""
+        return bool(self._count >= self._vectors.shape[0])
+
     def admit(self, column: Column) -> bool:
         """Add a column and return ``True``, or refuse it and return ``False``."""
         if self._count == self._vectors.shape[1]:
@@ -63,7 +68,7 @@ class Basis:
         return True
 
 
-# Tries per free place before a population is left smaller than it could be.
+# Tries for one free place before a population is left smaller.
 _TRIES_PER_PLACE = 40
 # Places per feature that may be a linear combination of others.
 _PLACES_PER_DEPENDENT = 5
@@ -131,7 +136,14 @@ class _Builder:
 
     @property
     def full(self) -> bool:
-        return len(self.numbers) == self._problem.budget.population_size
+        """Whether all places are taken, or no column can be admitted any more."""
+        if len(self.numbers) == self._problem.budget.population_size:
+            return True
+        return self._basis.spans_all and self._n_dependent == self._most_dependent
+
+    @property
+    def _most_dependent(self) -> int:
+        return self._problem.budget.population_size // _PLACES_PER_DEPENDENT
 
     def add(self, feature: Feature) -> bool:
         """Compute a candidate's column and admit it if it is fit for use.
@@ -196,9 +208,8 @@ class _Builder:
         # Also lets the registry learn a simpler spelling of a column that is there.
         if self._registry.recognise(feature, column) in self.numbers:
             return False
-        most = self._problem.budget.population_size // _PLACES_PER_DEPENDENT
         alone = Basis(self._problem.always_columns, 1)
-        return self._n_dependent < most and alone.admit(column)
+        return self._n_dependent < self._most_dependent and alone.admit(column)
 
     def build(self) -> Population:
         n_rows = self._problem.table.n_rows
@@ -306,12 +317,14 @@ def _fill(
     parents: Parents,
     memory: OperatorMemory | None,
 ) -> None:
-    for _ in range(_TRIES_PER_PLACE * problem.budget.population_size):
-        if builder.full:
-            return
+    n_failed = 0
+    while not builder.full and n_failed < _TRIES_PER_PLACE:
+        n_failed += 1
         kind = draw_operator(rng, problem.grammar)
         feature = create(rng, parents, problem.grammar, builder.project, kind)
         if kind is None or feature is None:
             continue
-        if builder.add(feature) and memory is not None:
-            memory.note(builder.numbers[-1], kind)
+        if builder.add(feature):
+            n_failed = 0
+            if memory is not None:
+                memory.note(builder.numbers[-1], kind)

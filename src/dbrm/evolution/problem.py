@@ -161,6 +161,9 @@ class Problem:
         weights that make it stand for all rows.
     subsampled
         Whether models are searched by the evidence of the sample; what is reported is not.
+    exact_populations
+        Whether populations whose evidence can be expanded are searched exhaustively rather than by
+        MJMCMC.
     information
         What features must carry; without it any column that is not constant will do.
     """
@@ -180,6 +183,7 @@ class Problem:
     groups: tuple[tuple[Feature, ...], ...] = ()
     out_of_core: AbstractOutOfCoreEngine | None = None
     subsampled: bool = False
+    exact_populations: bool = True
     information: InformationRule | None = None
 
     @property

@@ -94,6 +94,8 @@ def build_problem(inputs: RunInputs) -> Problem:
         groups=_groups(settings, table, inputs.recipe.factors, always),
         out_of_core=None if rows is None else _all_rows_engine(inputs, engine, rows, always),
         subsampled=settings.subsample is not None,
+        # The presets walk through populations as the paper did.
+        exact_populations=settings.preset is None,
         # The paper has no such rule.
         information=None
         if settings.preset

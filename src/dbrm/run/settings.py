@@ -92,10 +92,12 @@ class Settings:
         stationary distribution is the posterior), ``"mjmcmc"`` and ``"enumerate"`` (the given
         columns only).
     n_init, n_iter, n_final
-        Steps in the first, the middle and the last population where they are too large to
-        enumerate (:math:`N_{init}, N_{expl}, N_{final}`). `n_iter` defaults to 20,000 for
-        Gaussian responses and tall data, 500 otherwise and 200 with latent effects, the others to
-        `n_iter`. For the reversible samplers `n_final` counts their steps (default 1,000).
+        Steps of MJMCMC in the first, the middle and the last population
+        (:math:`N_{init}, N_{expl}, N_{final}`), where populations are not searched exhaustively:
+        more than 20 features, or 18 for other than Gaussian responses; latent effects; presets.
+        `n_iter` defaults to 20,000 for Gaussian responses and tall data, 500 otherwise and 200
+        with latent effects, the others to `n_iter`. For the reversible samplers `n_final` counts
+        their steps (default 1,000).
     mjmcmc
         Markov chain within populations that are not enumerated: a `dbrm.search.Mjmcmc` or
         its arguments as a mapping, such as ``{"kernels": {"large_jump": 0.05}, "rate": 0.2}``.

@@ -12,6 +12,7 @@ from dbrm.search.ledger import (
     unique_rows,
 )
 from dbrm.search.mjmcmc import KERNEL_NAMES, KernelMix, Mjmcmc, OptimiserMix
+from dbrm.search.refinement import refine_population
 from dbrm.search.walker import Walker
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "enumerate_population",
     "log_sum_exp",
     "model_keys",
+    "refine_population",
     "split_key",
     "unique_rows",
 ]
