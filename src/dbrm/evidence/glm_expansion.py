@@ -50,9 +50,12 @@ def approximate_all(
     right = weight * (work.eta - design.offset) + work.score
     live = weight > 0
     total = float(np.sum(right[live] ** 2 / weight[live]))
-    gram, cross, left = _free_of_fixed(
-        design.gram(weight), times(design, right), total, int(problem.rows.n_fixed)
-    )
+    gram, cross = design.gram(weight), times(design, right)
+    n_fixed = int(problem.rows.n_fixed)
+    if not (np.isfinite(gram).all() and np.isfinite(cross).all() and np.isfinite(total)):
+        # Nothing can be said from here.
+        return np.full(1 << (cross.size - n_fixed), -np.inf)
+    gram, cross, left = _free_of_fixed(gram, cross, total, n_fixed)
     rescaled = problem.rows.family in (GAUSSIAN, GAMMA)
     factor = shape if rescaled else 1.0
     shrinkage = np.zeros(cross.size)
@@ -103,7 +106,8 @@ def _free_of_fixed(
 ) -> tuple[Matrix, FloatArray, float]:
     """Cross products of the free columns and the response once the fixed columns are fitted."""
     fixed, free = slice(0, n_fixed), slice(n_fixed, None)
-    solved = np.linalg.solve(gram[fixed, fixed], np.column_stack([gram[fixed, free], cross[fixed]]))
+    both = np.column_stack([gram[fixed, free], cross[fixed]])
+    solved = np.linalg.lstsq(gram[fixed, fixed], both, rcond=None)[0]
     left = total - float(cross[fixed] @ solved[:, -1])
     cross = cross[free] - gram[free, fixed] @ solved[:, -1]
     return gram[free, free] - gram[free, fixed] @ solved[:, :-1], cross, left

@@ -56,6 +56,8 @@ def refine_population(
     if terms.needed.size:
         forbid_orphans(log_prior, terms.parents, terms.needed)
     found = _Found(population, log_prior)
+    # The model without features is there even if the expansion fails.
+    found.evaluate(np.zeros(1, dtype=np.int64))
     centre = np.ones(size, dtype=np.bool_)
     for _ in range(_ROUNDS):
         approximate = population.approximate_all(centre, terms.max_size) + log_prior
@@ -76,8 +78,9 @@ class _Candidates:
     """The models that one expansion finds worth a look, by their index."""
 
     def __init__(self, approximate: FloatArray, size: int) -> None:
-        self.approximate = approximate
-        models = np.flatnonzero(approximate >= np.max(approximate) - _FAR)
+        self.approximate = np.where(np.isnan(approximate), -np.inf, approximate)
+        highest = np.max(self.approximate)
+        models = np.flatnonzero(np.isfinite(approximate) & (self.approximate >= highest - _FAR))
         if models.size > _SHORTLIST:
             order = np.argpartition(-approximate[models], _SHORTLIST)[:_SHORTLIST]
             models = np.sort(models[order])
@@ -110,7 +113,8 @@ class _Found:
     def best(self) -> int:
         return int(self._models[np.argmax(self._log_posterior)])
 
-    def _evaluate(self, models: IntArray) -> None:
+    def evaluate(self, models: IntArray) -> None:
+        """Evaluate models exactly."""
         masks = unpack_index(models, self._population.size)
         values, statuses = self._population.log_evidence(masks)
         self._is_done[models] = True
@@ -124,13 +128,13 @@ class _Found:
         while self.n < _MOST:
             corrected, deviation = self._correct(candidates)
             highest = corrected + _DEVIATIONS * deviation
-            peak = np.max(self._log_posterior) if self.n else -np.inf
-            peak = peak if peak > -np.inf else np.max(corrected)
+            peak = np.max(self._log_posterior)
+            peak = peak if peak > -np.inf else np.max(corrected, initial=-np.inf)
             matters = ~self._is_done[candidates.models] & (highest >= peak - _WINDOW)
             if not matters.any():
                 return
             order = np.argsort(-highest[matters], kind="stable")[:_BATCH]
-            self._evaluate(candidates.models[matters][order])
+            self.evaluate(candidates.models[matters][order])
 
     def visit_neighbours(self, candidates: _Candidates) -> None:
         """Evaluate all models one flip away from those that hold nearly all of the mass."""
@@ -141,9 +145,9 @@ class _Found:
         flips = np.int64(1) << np.arange(self._population.size, dtype=np.int64)
         around = np.unique(leading[:, None] ^ flips)
         approximate = candidates.approximate[around]
-        possible = np.isfinite(approximate) & ~self._is_done[around]
+        possible = np.isfinite(self._log_prior[around]) & ~self._is_done[around]
         around = around[possible][np.argsort(-approximate[possible], kind="stable")]
-        self._evaluate(around[: max(_MOST - self.n, 0)])
+        self.evaluate(around[: max(_MOST - self.n, 0)])
 
     def _correct(self, candidates: _Candidates) -> tuple[FloatArray, FloatArray]:
         """The approximation plus its expected error, and the standard deviation of the error."""

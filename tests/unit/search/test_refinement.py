@@ -143,3 +143,20 @@ def test_a_bad_approximation_costs_evaluations_only(rng):
     truth = enumerate_population(prepared, terms(), **EVERYTHING)
     assert missed(found, truth) < 20 * MISSED
     assert found.n_evaluated <= _MOST
+
+
+def test_without_an_expansion_neighbours_are_followed(rng):
+    """Numbers that fail are data: steps from the null model to better ones remain."""
+    prepared = population(rng)
+
+    class Failed:
+        size = prepared.size
+        log_evidence = staticmethod(prepared.log_evidence)
+
+        def approximate_all(self, centre, max_size):
+            return np.full(1 << SIZE, np.nan)
+
+    found = refine_population(Failed(), terms(), **EVERYTHING)
+    null, _ = prepared.log_evidence(np.zeros((1, SIZE), dtype=bool))
+    assert found.n_evaluated > SIZE
+    assert np.max(found.log_evidence) > null[0] + 5.0
