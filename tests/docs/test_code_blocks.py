@@ -36,7 +36,15 @@ def quiet_again():
 
 
 # Pages with long fits, of what other tests check as well.
-LONG = {"predict-well.md", "report.md", "scikit-learn.md"}
+LONG = {
+    "classification.md",
+    "kepler.md",
+    "model-classes.md",
+    "own-family.md",
+    "predict-well.md",
+    "report.md",
+    "scikit-learn.md",
+}
 MARKED = [
     pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in LONG))
     for page in PAGES

@@ -83,6 +83,7 @@ def test_the_laws_on_the_authors_planets(exoplanets, preset, seed):
     assert mass.inclusion(MASS) > DETECTED
 
 
+@pytest.mark.slow
 def test_probabilities_of_the_scripts_are_those_of_exhaustion(exoplanets):
     """Exact over all models up to total complexity four: 0.564, 0.429, 0.007."""
     found = search(

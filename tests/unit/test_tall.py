@@ -58,7 +58,7 @@ def in_blocks(posterior):
     return posterior._problem.out_of_core is not None
 
 
-@pytest.mark.parametrize("family", ["gaussian", "binomial"])
+@pytest.mark.parametrize("family", ["gaussian", pytest.param("binomial", marks=pytest.mark.slow)])
 def test_the_posterior_does_not_depend_on_where_the_rows_are(family, tmp_path):
     frame = simulate(family)
     X, y = frame.drop(columns="y"), frame["y"]

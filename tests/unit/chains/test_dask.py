@@ -39,6 +39,7 @@ def test_with_a_checkpoint(client, data, settings, whole, same, tmp_path):
     same(dbrm.resume(tmp_path), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize("failures", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_worker_that_is_killed_costs_nothing(

@@ -168,6 +168,7 @@ def loop(tmp_path):
     return loop
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_loop_over_fits(loop):
     assert loop(signal.SIGTERM) == (143, ["0"], "")
 

@@ -77,6 +77,7 @@ def test_killed_and_resumed(driver, whole, same, rng, tmp_path):
     kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pool-gibbs", pytest.param("latent", marks=pytest.mark.slow)])
 def test_other_kinds_too(kind, driver, whole, same, rng, tmp_path):
     kill_and_resume(driver, tmp_path / "run", 0.9 * rng.random(), whole, same, kind=kind)

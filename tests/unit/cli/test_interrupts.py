@@ -45,6 +45,7 @@ def wait_for(condition, seconds=120):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize(
     "kind", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]

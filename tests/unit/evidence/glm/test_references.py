@@ -123,6 +123,7 @@ def test_asteroid_row_of_the_published_scripts(reference, asteroids):
     assert np.sum(statuses == Status.SEPARATED) >= stored["n_completely_separable_models"]
 
 
+@pytest.mark.slow
 def test_asteroid_row_of_the_paper_text(reference, asteroids):
     """Jeffreys' prior, exp(-2) per covariate, supremum of the likelihood, Firth's coefficients."""
     stored = json.loads((reference / "exact_values.json").read_text())

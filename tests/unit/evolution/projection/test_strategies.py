@@ -184,6 +184,7 @@ print(projector.build(None, tanh, [inner, x[2]]))
 """
 
 
+@pytest.mark.slow
 def test_other_processes_find_the_same_weights(capsys):
     exec(SCRIPT, {})
     other = subprocess.run(
