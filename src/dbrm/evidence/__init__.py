@@ -1,6 +1,12 @@
 """Pillar 2, how good is a model: log p(y | model) from columns and masks."""
 
-from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, ScoreTest
+from dbrm.evidence.base import (
+    AbstractEngine,
+    AbstractExpandable,
+    AbstractPrepared,
+    ModelFit,
+    ScoreTest,
+)
 from dbrm.evidence.coefficient_priors import (
     AIC,
     BIC,
@@ -39,6 +45,7 @@ __all__ = [
     "COEFFICIENT_PRIORS",
     "AbstractColumns",
     "AbstractEngine",
+    "AbstractExpandable",
     "AbstractOutOfCoreEngine",
     "AbstractPredictorLikelihood",
     "AbstractPrepared",

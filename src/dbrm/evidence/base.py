@@ -18,7 +18,14 @@ from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
 
-__all__ = ["AbstractEngine", "AbstractPrepared", "CountCallback", "ModelFit", "ScoreTest"]
+__all__ = [
+    "AbstractEngine",
+    "AbstractExpandable",
+    "AbstractPrepared",
+    "CountCallback",
+    "ModelFit",
+    "ScoreTest",
+]
 
 # Told how many of how many models are done.
 CountCallback = Callable[[int, int], None]
@@ -77,8 +84,6 @@ class AbstractPrepared(ABC):
 
     #: Largest population whose ``2**size`` models are cheaper to enumerate than to search.
     enumeration_limit: int
-    #: Largest population whose models can all be compared by `approximate_all`.
-    expansion_limit: int = 0
 
     @property
     @abstractmethod
@@ -108,17 +113,21 @@ class AbstractPrepared(ABC):
                 report(min(start + _CHUNK, allowed.size), allowed.size)
         return values, statuses
 
-    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
-        """Log evidence of all subsets up to a constant, most accurate near `centre`.
-
-        Only for populations with an `expansion_limit`.
-        """
-        raise NotImplementedError
-
     @property
     @abstractmethod
     def context(self) -> Any:
         """What the search evaluates masks on: arrays of a compiled engine, or the population."""
+
+
+class AbstractExpandable(AbstractPrepared):
+    """A population whose models can be compared by one expansion, where each takes a fit."""
+
+    #: Largest population of which `approximate_all` is affordable.
+    expansion_limit: int
+
+    @abstractmethod
+    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
+        """Log evidence of all subsets up to a constant, most accurate near `centre`."""
 
 
 class AbstractEngine(ABC):

@@ -35,7 +35,7 @@ from dbrm._kernels.glm_problem import (
 )
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
 from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractPrepared
+from dbrm.evidence.base import AbstractExpandable, AbstractPrepared
 from dbrm.evidence.design import Design, independent_columns
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.glm_expansion import RIDGE, approximate_all, times, typical_precision
@@ -76,7 +76,7 @@ class AbstractGlmPopulation(AbstractPrepared):
 
 @final
 @dataclass(frozen=True, eq=False)
-class GlmPopulation(AbstractGlmPopulation):
+class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
     """Standardised columns, common starting points and scratch space; compiled.
 
     ``call`` is the address of the evaluation of one mask over ``problem``.

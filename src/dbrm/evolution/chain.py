@@ -9,6 +9,7 @@ import numpy as np
 
 from dbrm._typing import FloatArray, Mask
 from dbrm.data.schema import ArrayOf, ListOf, MappingOf, Real, Text, Whole, refuse_unless
+from dbrm.evidence import AbstractExpandable
 from dbrm.evolution.population import Population, Rejections
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
@@ -138,7 +139,11 @@ class ChainRecord:
             found = enumerate_population(
                 prepared, terms, window=budget.window, max_kept=budget.max_models
             )
-        elif self.problem.exact_populations and prepared.size <= prepared.expansion_limit:
+        elif (
+            self.problem.exact_populations
+            and isinstance(prepared, AbstractExpandable)
+            and prepared.size <= prepared.expansion_limit
+        ):
             found = refine_population(
                 prepared, terms, window=budget.window, max_kept=budget.max_models
             )

@@ -160,3 +160,20 @@ def test_without_an_expansion_neighbours_are_followed(rng):
     null, _ = prepared.log_evidence(np.zeros((1, SIZE), dtype=bool))
     assert found.n_evaluated > SIZE
     assert np.max(found.log_evidence) > null[0] + 5.0
+
+
+@pytest.mark.parametrize("prior", [UNIT, {"name": "bic"}])
+def test_the_expansion_of_a_quadratic_likelihood_is_exact(rng, prior):
+    """A Gaussian response with the identity link, always-in columns, weights and an offset."""
+    n = 80
+    x = rng.normal(size=(n, SIZE))
+    extras = {
+        "always": rng.normal(size=(n, 2)),
+        "weights": rng.integers(1, 4, size=n).astype(float),
+        "offset": rng.normal(size=n),
+    }
+    y = 10.0 + x[:, 0] - x[:, 1] + rng.normal(size=n)
+    prepared = GlmEngine(y, resolve_prior(prior), "gaussian", "identity", **extras).prepare(x)
+    exact, _ = prepared.log_evidence_of_all(SIZE)
+    difference = prepared.approximate_all(rng.random(SIZE) < 0.5, SIZE) - exact
+    np.testing.assert_allclose(difference, difference[0], atol=1e-4)
