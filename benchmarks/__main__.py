@@ -2,7 +2,8 @@
 
 ``python -m benchmarks`` runs all, ``python -m benchmarks peers laws`` some, ``--quick`` those that
 take about a minute altogether, and ``--page`` none: the page is written from the numbers kept in
-``docs/results/numbers``. ``--list`` names them. Each benchmark is a program of its own.
+``docs/results/numbers``. ``--list`` names them. Each benchmark is a program of its own; options
+after a single name are passed on to it, as in ``python -m benchmarks search_goals --only parity``.
 """
 
 import argparse
@@ -28,6 +29,8 @@ BENCHMARKS = {
     "wide_data": 3,
     "tall_data": 15,
     "missed_mass": 8,
+    "search_goals": 25,
+    "mass_found": 15,
     "laws": 15,
     "laws_peers": 4,
     "peers": 6,
@@ -43,6 +46,10 @@ def command(name):
 
 
 def main():
+    name, *further = sys.argv[1:] or [None]
+    if name in BENCHMARKS and further and further[0].startswith("-"):
+        subprocess.run([*command(name), *further], check=True)
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help="run only these")
     parser.add_argument("--quick", action="store_true", help=f"run only {', '.join(QUICK)}")
