@@ -25,7 +25,8 @@ from dbrm.features import Feature, Transform, TwoValued, modify, multiply
 __all__ = ["Grammar", "OperatorMemory", "Operators", "Parents", "create", "draw_operator"]
 
 
-# Makes a projection of the children, or None: see `dbrm.evolution.projection.Projector`.
+# Makes a projection of the children, or of one child a function with a drawn knot; or None: see
+# `dbrm.evolution.projection.Projector`.
 Build = Callable[[np.random.Generator, Transform, list[Feature]], Feature | None]
 
 
@@ -61,6 +62,8 @@ class Grammar:
     ----------
     transforms
         The set :math:`\mathcal{G}`.
+    knots
+        Functions of :math:`\mathcal{G}` with a free knot, ``hinge(x, 3.2)``.
     max_depth
         :math:`D_{max}`.
     max_complexity
@@ -88,6 +91,7 @@ class Grammar:
     excluded: frozenset[int] = frozenset()
     units: Units | None = None
     two_valued: TwoValued = field(default_factory=TwoValued)
+    knots: tuple[Transform, ...] = ()
     adaptive: bool = False
 
     def admits(self, feature: Feature) -> bool:
@@ -146,7 +150,7 @@ class Parents:
 def draw_operator(rng: np.random.Generator, grammar: Grammar) -> int | None:
     """Position of an operator in the order of `Operators`; ``None`` if none can be used."""
     operators = grammar.operators
-    has_functions = len(grammar.transforms) > 0
+    has_functions = len(grammar.transforms) + len(grammar.knots) > 0
     has_bent = len(_bent(grammar.transforms)) > 0
     weights = np.array(
         [
@@ -192,8 +196,12 @@ def create(
         case 1:
             feature = multiply(_part(rng, parents, grammar), _part(rng, parents, grammar))
         case 2:
-            transform = _draw_transform(rng, grammar.transforms)
-            feature = modify(transform, _part(rng, parents, grammar))
+            transform = _draw_transform(rng, grammar.transforms + grammar.knots)
+            part = _part(rng, parents, grammar)
+            # The knot is drawn where the column is known.
+            feature = (
+                build(rng, transform, [part]) if transform.free_knot else modify(transform, part)
+            )
         case _:
             feature = _project(rng, parents, grammar, build)
     return feature if feature is not None and grammar.admits(feature) else None

@@ -119,7 +119,7 @@ def _through(transform: Transform, dimension: Dimension) -> Dimension | None:
 @lru_cache(maxsize=256)
 def degree_of_homogeneity(transform: Transform) -> Fraction | None:
     r"""The :math:`d` of :math:`g(\lambda x) = \lambda^d g(x)`, ``None`` if there is none."""
-    if transform.quantile is not None:
+    if transform.takes_knot:
         return None
     x = np.concatenate([np.linspace(0.3, 2.0, 9), -np.linspace(0.35, 1.9, 9)])
     with np.errstate(all="ignore"):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dbrm.errors import InvalidSettingError
 from dbrm.features.base import Feature
 from dbrm.features.nodes import Covariate, Modification, Product
+from dbrm.features.parametric import at_zero
 from dbrm.features.projection import Projection, Standardized
 from dbrm.features.transforms import Transform
 
@@ -19,7 +20,8 @@ def covariate(name: str) -> Covariate:
 def modify(transform: Transform, child: Feature, knot: float | None = None) -> Feature:
     """Return g(F); if g is idempotent and F is a g(...), return F.
 
-    A transform of the standardised argument, ``sin[z]``, gives ``sin((F - c)/s)``.
+    A transform of the standardised argument, ``sin[z]``, gives ``sin((F - c)/s)``; one with a
+    free knot gives ``hinge(F, 3.2)``.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ def modify(transform: Transform, child: Feature, knot: float | None = None) -> F
     child
         The feature F.
     knot
-        The value of a knot at a training quantile, once known.
+        The value of a free knot, or of one at a training quantile once it is known.
     """
     if transform.base is not None:
         return Modification(transform.base, Standardized(child))
@@ -55,11 +57,12 @@ def project(
     """Return g(bias + weights . children); see `Projection`.
 
     A transform of the standardised argument, ``sin[z]``, is replaced by the plain one, because
-    the weights already scale the sum. ``children`` of the result are sorted, and ``weights``
+    the weights already scale the sum; one with a free knot by that with the knot zero, because
+    the bias already shifts it. ``children`` of the result are sorted, and ``weights``
     follow that order.
     """
     return Projection(
-        transform.base or transform,
+        at_zero(transform) if transform.free_knot else transform.base or transform,
         children,
         weights,
         bias,
@@ -71,7 +74,8 @@ def project(
 def shortened(feature: Feature) -> list[Feature]:
     """Return all features with one function or one factor less.
 
-    Projections are not shortened. Knots at quantiles of a changed argument must be fitted again.
+    Projections are not shortened, nor is what is inside a function with a free knot. Knots at
+    quantiles of a changed argument must be fitted again.
     """
     found: list[Feature] = []
     if isinstance(feature, Modification):
@@ -79,7 +83,9 @@ def shortened(feature: Feature) -> list[Feature]:
         transform = feature.transform
         if isinstance(child, Standardized):
             (child,), transform = child.children, transform.standardized()
-        found = [child, *(modify(transform, shorter) for shorter in shortened(child))]
+        found = [child]
+        if not transform.free_knot:
+            found += [modify(transform, shorter) for shorter in shortened(child)]
     elif isinstance(feature, Product):
         for i, factor in enumerate(feature.children):
             others = (*feature.children[:i], *feature.children[i + 1 :])

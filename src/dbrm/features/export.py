@@ -60,7 +60,7 @@ def to_sympy(feature: Feature, symbols: Mapping[str, Any] | None = None) -> Any:
 
 def _sympy_applied(transform: Transform, argument: Any, knot: float | None) -> Any:
     name = transform.name
-    if transform.quantile is None:
+    if not transform.takes_knot:
         inputs = [argument]
     else:
         # A knot that is not known yet stays a symbol.

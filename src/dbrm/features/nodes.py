@@ -60,6 +60,8 @@ class Covariate(Feature):
 class Modification(Feature):
     r"""A transform of one feature, :math:`g(F)`: one more in depth and width.
 
+    One with a knot chosen for it, ``hinge(F, 3.2)``, is two wider: the function and its number.
+
     Parameters
     ----------
     transform
@@ -67,7 +69,8 @@ class Modification(Feature):
     child
         The feature :math:`F`.
     knot
-        For a knot at a training quantile its value, once known: see `fit_knots`.
+        The value of a free knot, which belongs to the identity; for a knot at a training
+        quantile its value, once known: see `fit_knots`.
     """
 
     __slots__ = ("knot",)
@@ -79,21 +82,24 @@ class Modification(Feature):
         """Return the one modification of this content; g(g(F)) is g(F) if g is idempotent."""
         if transform.idempotent and child.transform is transform:
             return child  # type: ignore[return-value]
-        head, knot = function_text(transform, knot)
-        text = f"{head}({child.text})"
+        if transform.free_knot:
+            head, knot, end = transform.name, *_free_knot(transform, knot)
+        else:
+            (head, knot), end = function_text(transform, knot), ")"
+        text = f"{head}({child.text}{end}"
         known = lookup(cls, text, (child,), transform)
         if known is not None:
             return known
         node = object.__new__(cls)
         _set(node, "knot", knot)
         # Most features have neither weights nor knots; then both texts are one string.
-        exact = knot is None and child.canonical is child.text
+        exact = (knot is None or transform.free_knot) and child.canonical is child.text
         return intern(
             node,
             text=text,
-            canonical=text if exact else f"{transform.name}({child.canonical})",
+            canonical=text if exact else f"{transform.name}({child.canonical}{end}",
             children=(child,),
-            width=child.width + 1,
+            width=child.width + (2 if transform.free_knot else 1),
             depth=child.depth + 1,
             names=child._names,
             transform=transform,
@@ -205,6 +211,19 @@ def function_text(transform: Transform, knot: float | None) -> tuple[str, float 
         raise InvalidSettingError(msg)
     knot = float(knot) + 0.0
     return f"{transform.name[:-1]}={knot!r}]", knot
+
+
+def _free_knot(transform: Transform, knot: float | None) -> tuple[float, str]:
+    """Return the knot as a plain number, and the text after the child."""
+    if knot is None or not isfinite(knot):
+        msg = (
+            f"{transform.name} needs a finite knot, as in {transform.name}(x, 1.5); "
+            f"got knot={knot!r}. A knot given beforehand is written {transform.name}[1.5](x)."
+        )
+        raise InvalidSettingError(msg)
+    knot = float(knot) + 0.0
+    number = str(int(knot)) if knot.is_integer() and abs(knot) < 1e15 else repr(knot)
+    return knot, f", {number})"
 
 
 def _sorted_factors(factors: Iterable[Feature]) -> tuple[Feature, ...]:

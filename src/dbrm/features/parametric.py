@@ -2,10 +2,13 @@ r"""Parametric transforms: steps and hinges with a knot, and powers.
 
 The paper (Sec. 2.1) obtains decision rules from :math:`I(x > c)`, regression
 splines from :math:`\max(0, x - c)` and :math:`\max(0, c - x)`, and fractional
-polynomials from :math:`x^{r/s}`. A knot is a constant, ``step[1.5]``, or a
-quantile of the training column, ``step[q0.5]``; the value of the latter is
-stored in the feature, which prints as ``step[q0.5=1.234](x)``, and is not part of its
-identity.
+polynomials from :math:`x^{r/s}`. A knot is
+
+* a constant given beforehand, ``step[1.5](x)``;
+* a quantile of the training column, ``step[q0.5]``; its value is stored in the feature, which
+  prints as ``step[q0.5=1.234](x)``, and is not part of its identity;
+* free: chosen for each feature, ``step(x, 1.234)``, at any training value. It belongs to the
+  identity, and the complexity counts it.
 
 A member that is also a built-in transform is returned under that name (``power[1/3]`` is
 ``troot``, ``hinge[0]`` is ``relu``), so that one function has one spelling.
@@ -28,7 +31,7 @@ from dbrm.features.library import TRANSFORMS, abs_power, abs_power_derivative
 from dbrm.features.transforms import Transform
 from dbrm.features.transforms import sympy as sp
 
-__all__ = ["FAMILIES", "hinge", "hinge_down", "power", "step", "step_down"]
+__all__ = ["FAMILIES", "FREE_KNOTS", "at_zero", "hinge", "hinge_down", "power", "step", "step_down"]
 
 _NAMED_POWERS = {
     1.0 / 3.0: "troot",
@@ -133,6 +136,30 @@ _SHAPES = {
         "max(c - x, 0)",
     ),
 }
+
+
+def _with_free_knot(family: str) -> Transform:
+    shape = _SHAPES[family]
+    return Transform(
+        family,
+        shape.function,
+        shape.derivative,
+        shape.sympy,
+        latex=shape.latex,
+        expression=shape.expression,
+        free_knot=True,
+    )
+
+
+# Family name -> the transform whose features have knots of their own.
+FREE_KNOTS: Mapping[str, Transform] = MappingProxyType(
+    {family: _with_free_knot(family) for family in _SHAPES}
+)
+
+
+def at_zero(transform: Transform) -> Transform:
+    """Return the member with the knot zero of a family with free knots."""
+    return FAMILIES[transform.name]("0")
 
 
 def _with_knot(family: str, knot: float | str) -> Transform:

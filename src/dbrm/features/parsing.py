@@ -7,12 +7,14 @@ The grammar, in which white space has no meaning::
     factor = atom [ ("^" | "**") exponent ]
     atom   = number | name | "`" any name "`" | "(" sum ")" [ "/" number ] | "|" sum "|"
            | transform "(" sum ")" | transform "{" sum "}"
+           | transform "(" sum "," [ "-" ] number ")"
 
 * A name followed by ``(``, ``{`` or ``[`` is a transform, any other a covariate; a column may
   thus be called ``sin``: ``sin(sin)``.
 * The sum in a transform's parentheses makes a modification if it is one feature,
   ``tanh(x*y)``, otherwise a projection: ``tanh(1.0*x)``, ``tanh(0.3 + x - 2*y)``.
   Braces in place of parentheses say that the weights belong to the identity.
+* ``hinge(F, 3.2)``, one feature and a number, is a function with a free knot.
 * ``(F - 3.1)/2.4``, one feature and two numbers, is a standardised argument:
   ``sin((x - 3.1)/2.4)`` is not a projection and has the complexity of ``sin(x)``; in
   ``sin[z](x)`` the numbers are to be learnt from training rows.
@@ -259,6 +261,9 @@ class _Parser:
             if brace is None:
                 self.expected("'('")
             argument = self.affine()
+            if transform.free_knot:
+                plain = brace.kind == "(" and argument.as_feature() is not None
+                knot = self.free_knot(transform.name, token, plain=plain)
             if not self.take(_CLOSING[brace.kind]):
                 self.expected(f"an operator or {_CLOSING[brace.kind]!r}")
             value = self.applied(transform, argument, token, knot=knot, fixed=brace.kind == "{")
@@ -288,6 +293,16 @@ class _Parser:
         except ValueError:
             self.fail(parameter.position, "Expected a number after '='")
         return transform, self.finite(value, parameter)
+
+    def free_knot(self, name: str, token: Token, *, plain: bool) -> float:
+        """Read the knot after the comma of ``hinge(F, 3.2)``."""
+        if not plain:
+            self.fail(token.position, f"{name}(F, c) takes one feature without weights")
+        if not self.take(","):
+            self.expected(f"a comma and the knot of {name}, as in {name}(x, 1.5)")
+        sign = -1.0 if self.take("-") else 1.0
+        start = self.ahead
+        return self.finite(sign * self.number(), start)
 
     def named(self, name: str, token: Token) -> Transform:
         try:

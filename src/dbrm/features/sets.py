@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from dbrm.errors import InvalidSettingError, raise_unknown
 from dbrm.features.library import TRANSFORMS
-from dbrm.features.parametric import FAMILIES
+from dbrm.features.parametric import FAMILIES, FREE_KNOTS
 from dbrm.features.transforms import Transform
 
 __all__ = [
@@ -46,12 +46,16 @@ TRANSFORM_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "steps": tuple(
             f"{family}[q{q}]" for q in (0.25, 0.5, 0.75) for family in ("step", "step_down")
         ),
+        # Knots at any training value.
+        "free-knots": ("hinge", "hinge_down", "step", "step_down"),
     }
 )
 
 
 def find_builtin(name: str) -> Transform | None:
-    """Return the built-in transform of this name, or None; ``sin[z]`` is `Transform.standardized`.
+    """Return the built-in transform of this name, or None.
+
+    ``sin[z]`` is `Transform.standardized`; a family without a parameter, ``step``, has free knots.
 
     Raises
     ------
@@ -60,6 +64,8 @@ def find_builtin(name: str) -> Transform | None:
     """
     if name in TRANSFORMS:
         return TRANSFORMS[name]
+    if name in FREE_KNOTS:
+        return FREE_KNOTS[name]
     if name.endswith("[z]"):
         base = find_builtin(name[: -len("[z]")])
         return None if base is None else base.standardized()
@@ -70,7 +76,7 @@ def find_builtin(name: str) -> Transform | None:
 
 
 def get_transform(name: str) -> Transform:
-    """Return the built-in transform of this name, such as ``"sin"`` or ``"step[q0.5]"``."""
+    """Return the built-in transform of this name: ``"sin"``, ``"step[q0.5]"``, ``"step"``."""
     found = find_builtin(name)
     if found is None:
         hint = f"Write its parameter: {name}[1.5]." if name in FAMILIES else ""
@@ -80,7 +86,8 @@ def get_transform(name: str) -> Transform:
 
 def transform_names() -> tuple[str, ...]:
     """Return the names of the built-in transforms; families as ``step[c]``."""
-    return (*TRANSFORMS, *(f"{family}[{_PARAMETERS.get(family, 'c')}]" for family in FAMILIES))
+    families = [f"{family}[{_PARAMETERS.get(family, 'c')}]" for family in FAMILIES]
+    return (*TRANSFORMS, *FREE_KNOTS, *families)
 
 
 _PARAMETERS = {"power": "r"}

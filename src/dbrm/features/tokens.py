@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     | (?P<name>[^\W\d]\w*)
     | (?P<quoted>`(?:[^`\\]|\\.)*`)
     | (?P<parameter>\[[^\[\]`]*\])
-    | (?P<symbol>\*\*|[-+*/^(){}|])
+    | (?P<symbol>\*\*|[-+*/^(){}|,])
     | (?P<end>\Z)
     )""",
     re.VERBOSE | re.DOTALL,

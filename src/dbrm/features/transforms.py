@@ -78,6 +78,9 @@ class Transform:
     quantile
         For a knot at a training quantile: the probability. The functions are then
         called as ``function(x, knot)``, the knot being stored in the feature.
+    free_knot
+        Whether the knot is chosen for each feature, as in ``hinge(x, 3.2)``. The functions are
+        called as ``function(x, knot)`` here, too, but the knot belongs to the feature's identity.
     knot
         For a knot fixed beforehand: its value, for information.
     kinks
@@ -110,6 +113,7 @@ class Transform:
     domain: Interval = REALS
     idempotent: bool = False
     quantile: float | None = None
+    free_knot: bool = False
     knot: float | None = None
     kinks: tuple[float, ...] = ()
     base: "Transform | None" = None
@@ -156,6 +160,11 @@ class Transform:
         return result
 
     @property
+    def takes_knot(self) -> bool:
+        """Whether the functions have the knot as their second argument."""
+        return self.quantile is not None or self.free_knot
+
+    @property
     def bounded(self) -> bool:
         """Whether the values stay between two limits, however large the argument."""
         return isfinite(self.extent)
@@ -166,7 +175,7 @@ class Transform:
         Its features do not depend on the units of the argument: they are written
         ``sin((x - 3.1)/2.4)`` and have the complexity of ``sin(x)``.
         """
-        if self.name.endswith("]"):
+        if self.name.endswith("]") or self.free_knot:
             msg = f"{self.name} already has a parameter, so its argument cannot be standardised."
             raise InvalidSettingError(msg)
         return replace(self, name=f"{self.name}[z]", base=self, idempotent=False)
@@ -189,7 +198,7 @@ class Transform:
         if self.base is not None:
             return Transform.standardized, (self.base,)
         options = (self.expression, self.latex, self.parity, self.domain, self.idempotent)
-        rest = (self.quantile, self.knot, self.kinks)
+        rest = (self.quantile, self.knot, self.kinks, self.free_knot)
         derivative = None if _is_numerical(self.derivative) else self.derivative
         return _restore, (self.name, self.function, derivative, self.sympy, *options, *rest)
 
@@ -198,7 +207,7 @@ def _restore(
     name: str, function: Callable[..., Any], derivative: Any, sympy: Any, *options: Any
 ) -> Transform:
     names = ("expression", "latex", "parity", "domain", "idempotent", "quantile", "knot", "kinks")
-    settings = dict(zip(names, options, strict=True))
+    settings = dict(zip((*names, "free_knot"), options, strict=False))
     # Unpickling makes a new interval, but `apply` looks for the one named REALS.
     if settings["domain"] == REALS:
         settings["domain"] = REALS
@@ -221,7 +230,7 @@ def _central_difference(function: Callable[..., Any], x: FloatArray, *knot: floa
 def _check(transform: Transform) -> None:
     """Evaluate the functions at a few numbers and compare with the declared properties."""
     x = transform.domain.probes()
-    knot = () if transform.quantile is None else (0.3,)
+    knot = (0.3,) if transform.takes_knot else ()
     with np.errstate(all="ignore"):
         g = partial(_probe, transform.name, "function", transform.function, knot)
         values = g(x)
@@ -260,7 +269,7 @@ def _probe(
 
 
 def _is_affine(transform: Transform) -> bool:
-    if transform.quantile is not None:
+    if transform.takes_knot:
         return False
     x = np.array([-2.5, -1.0, 0.0, 0.5, 1.0, 3.0])
     y = transform(x)
@@ -273,7 +282,7 @@ def _extent(transform: Transform) -> float:
     """Compare values at ordinary arguments with those at enormous and at tiny ones."""
     near = np.concatenate([-_NEAR[::-1], [0.0], _NEAR])
     far = np.concatenate([-_FAR, _FAR])
-    knot = None if transform.quantile is None else 0.3
+    knot = 0.3 if transform.takes_knot else None
     values, extreme = (transform(x[transform.domain.contains(x)], knot) for x in (near, far))
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(extreme)) and values.size):
         return inf

@@ -52,6 +52,8 @@ def topology_of(feature: Feature) -> str:
         if node.transform is None:
             return f"({'*'.join(inner)})"
         inside = affine_topology(inner, node.bias) if isinstance(node, Projection) else inner[0]
+        if isinstance(node, Modification) and node.transform.free_knot:
+            inside = f"{inside}, {node.knot!r}"
         return f"{node.transform.name}({inside})"
 
     return fold(feature, combine)

@@ -28,7 +28,7 @@ from dbrm.features.traversal import fold, walk
 
 __all__ = ["TwoValued"]
 
-_STEPS = ("step[", "step_down[")
+_STEPS = ("step", "step_down")
 _INVERSE = re.compile(r"power\[-(\d+)\]")
 
 
@@ -150,7 +150,7 @@ class TwoValued:
             case Modification() | Standardized():
                 inner = self._values(feature.children[0])
                 name = "" if feature.transform is None else feature.transform.name
-                if name.startswith(_STEPS) or (name == "not" and inner is _Values.ZERO_ONE):
+                if name.split("[")[0] in _STEPS or (name == "not" and inner is _Values.ZERO_ONE):
                     return _Values.ZERO_ONE
                 return _Values.MANY if inner is _Values.MANY else _Values.TWO
         return _Values.MANY

@@ -70,7 +70,8 @@ def build_problem(inputs: RunInputs) -> Problem:
         engine=engine,
         model_prior=model_prior,
         grammar=Grammar(
-            transforms=transforms,
+            transforms=tuple(g for g in transforms if not g.free_knot),
+            knots=tuple(g for g in transforms if g.free_knot),
             operators=build_part("operators", Operators, settings.operators),
             adaptive=settings.adaptive_operators,
             max_depth=settings.max_depth,

@@ -36,6 +36,7 @@ def names(spec):
             "steps",
             "step[q0.25] step_down[q0.25] step[q0.5] step_down[q0.5] step[q0.75] step_down[q0.75]",
         ),
+        ("free-knots", "hinge hinge_down step step_down"),
     ],
 )
 def test_named_sets(name, members):
@@ -77,8 +78,8 @@ def test_an_unknown_name_lists_close_and_known_ones():
         resolve_transforms("sine")
     with pytest.raises(UnknownNameError, match=r"Did you mean .*'paper-g1'"):
         resolve_transforms(["paper-g"])
-    with pytest.raises(KeyError, match=r"Write its parameter: step\[1.5\]"):
-        get_transform("step")
+    with pytest.raises(KeyError, match=r"Write its parameter: power\[1.5\]"):
+        get_transform("power")
     with pytest.raises(InvalidSettingError, match="step needs a finite number"):
         resolve_transforms("step[much]")
 
@@ -98,3 +99,12 @@ def test_two_functions_of_one_name_are_refused():
 
 def test_transform_names_show_the_families():
     assert {"sin", "not", "step[c]", "power[r]"} <= set(transform_names())
+
+
+def test_a_family_without_a_parameter_has_free_knots():
+    (hinge,) = resolve_transforms("hinge")
+    assert hinge.free_knot
+    assert hinge is get_transform("hinge")
+    assert not get_transform("hinge[1.5]").free_knot
+    with pytest.raises(InvalidSettingError, match="already has a parameter"):
+        resolve_transforms("hinge[z]")

@@ -17,7 +17,7 @@ from dbrm._typing import Column, FloatArray
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine, AbstractPredictorLikelihood
-from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, project
+from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, modify, project
 
 __all__ = [
     "STRATEGIES",
@@ -114,14 +114,30 @@ class Projector:
     ) -> Feature | None:
         """The projection of these children, ``None`` if it has no finite weights.
 
+        A function with a free knot is not projected: of its one child it gets a knot drawn from
+        the training values.
+
         Parameters
         ----------
         cache
             Columns of the training table known already; see `dbrm.features.evaluate`.
         """
         context = ProjectionContext(self, {} if cache is None else cache)
+        if transform.free_knot:
+            return self._with_drawn_knot(rng, transform, children[0], context)
         feature = self.strategy.build(rng, transform, children, context)
         return None if feature is None else fit_knots(feature, self.table, cache)
+
+    def _with_drawn_knot(
+        self,
+        rng: np.random.Generator,
+        transform: Transform,
+        child: Feature,
+        context: "ProjectionContext",
+    ) -> Feature | None:
+        child, column, _ = context.trial(child)
+        knot = column[int(rng.integers(column.size))]
+        return modify(transform, child, float(knot)) if np.isfinite(knot) else None
 
     @cached_property
     def likelihood(self) -> AbstractPredictorLikelihood:

@@ -66,7 +66,9 @@ def replace_weights(
         if all(new is old for new, old in zip(children, node.children, strict=True)):
             return node
         if isinstance(node, Modification):
-            return Modification(node.transform, children[0])
+            # A free knot belongs to the topology.
+            knot = node.knot if node.transform.free_knot else None
+            return Modification(node.transform, children[0], knot)
         if isinstance(node, Standardized):
             return Standardized(children[0])
         return node.with_children(children)
@@ -178,7 +180,10 @@ class Program:
         else:
             argument = columns[0]
         assert node.transform is not None
-        knot = _knot(node.transform, argument)
+        if isinstance(node, Modification) and node.transform.free_knot:
+            knot = node.knot
+        else:
+            knot = _knot(node.transform, argument)
         self._arguments.append((argument, knot))
         return node.transform.apply(argument, knot)
 
@@ -257,4 +262,4 @@ def _flat(transform: Transform) -> bool:
     probes = np.linspace(-3.0, 3.0, 64) + 0.0123
     probes = np.concatenate([probes, transform.domain.probes()])
     with np.errstate(all="ignore"):
-        return not np.any(_slope(transform, probes, None))
+        return not np.any(_slope(transform, probes, 0.0 if transform.free_knot else None))

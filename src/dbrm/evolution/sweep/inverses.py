@@ -52,7 +52,7 @@ IDENTITY = Function((), lambda y: y)
 
 def exponent_of(transform: Transform) -> float:
     """The r of a transform that is :math:`x^r` for positive x; NaN if it is none."""
-    if transform.quantile is not None:
+    if transform.takes_knot:
         return nan
     with np.errstate(all="ignore"):
         exponent = float(np.round(np.log2(transform(np.array([2.0]))[0]), 12))

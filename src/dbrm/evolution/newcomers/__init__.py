@@ -1,0 +1,1 @@
+"""New features for populations, found by what residuals lack."""

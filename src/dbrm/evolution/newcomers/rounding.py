@@ -1,0 +1,58 @@
+"""Numbers inside features with few digits: readable, and near-equal ones become equal."""
+
+from collections.abc import Callable
+from math import floor, log10
+
+import numpy as np
+
+from dbrm._typing import Column, Matrix
+
+__all__ = ["explained_share", "shortest", "shortest_between"]
+
+# What rounding may cost (nats).
+_LOSS = 0.01
+_MOST_DIGITS = 12
+
+
+def shortest(value: float, share: Callable[[float], float], n_rows: int) -> float:
+    """Round a number to the fewest digits that keep the fit.
+
+    Parameters
+    ----------
+    share
+        Share of the residual's squares that is explained with a number.
+    """
+    if value == 0.0 or not np.isfinite(value):
+        return value
+    best = share(value)
+    first = -floor(log10(abs(value)))
+    # The first is zero, up to which tiny numbers may be rounded.
+    for places in range(first - 1, first + _MOST_DIGITS):
+        rounded = round(value, places) if places >= first else 0.0
+        if 0.5 * n_rows * (np.log1p(-share(rounded)) - np.log1p(-best)) <= _LOSS:
+            return rounded
+    return value
+
+
+def shortest_between(low: float, high: float) -> float:
+    """Return the number of fewest decimals near the middle of an open interval."""
+    middle = 0.5 * low + 0.5 * high
+    first = -floor(log10(max(abs(low), abs(high))))
+    for places in range(first, first + 17):
+        rounded = round(middle, places)
+        if low < rounded < high:
+            return rounded
+    return middle
+
+
+def explained_share(column: Column, residual: Column, span: Matrix) -> float:
+    """Share of a centred residual's squares that a column explains beside a model.
+
+    `span` are the centred orthonormal columns of the model. Zero if there is nothing to explain
+    it with.
+    """
+    with np.errstate(all="ignore"):
+        centred = column - column.mean()
+        centred = centred - span @ (span.T @ centred)
+        share = float((residual @ centred) ** 2 / ((centred @ centred) * (residual @ residual)))
+    return share if 0.0 <= share < 1.0 else 0.0
