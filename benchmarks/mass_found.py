@@ -39,6 +39,9 @@ SEARCHES = ("old", "new")
 COLUMNS = ("data", "populations", "seed", "cpu_seconds", "log_mass", "models", "best")
 # Curves closer than this, in nats, count as the same: one per cent of the mass.
 TOLERANCE = 0.01
+# Panels that reach further down than this have a logarithmic axis below -1 nat.
+WIDE = 10.0
+TICKS = [seconds * 10.0**k for k in range(-2, 4) for seconds in (1, 2, 3, 5)]
 
 UNIT_INFORMATION = {"name": "jeffreys", "constant": "unit_information"}
 LIGHT = {"prior": "zellner-siow", "penalty": "multiplicity"}
@@ -185,7 +188,7 @@ def draw(median, names):
         for search, (colour, marker, line) in styles.items():
             if (name, search) not in median.index.droplevel("populations"):
                 continue
-            curve = median.loc[name, search]
+            curve = median.loc[name, search].sort_values("cpu_seconds")
             panel.plot(
                 curve["cpu_seconds"],
                 curve["log_mass"],
@@ -197,7 +200,14 @@ def draw(median, names):
             )
         panel.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
         panel.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
+        panel.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+        if panel.get_ylim()[0] < -WIDE:
+            lowest = panel.get_ylim()[0]
+            panel.set_yscale("symlog", linthresh=1.0)
+            panel.set_ylim(1.5 * lowest, 0.5)
+            panel.yaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
         panel.set_title(name, fontsize=10)
         panel.spines[["top", "right"]].set_visible(False)
     for panel in axes[1]:
@@ -206,7 +216,9 @@ def draw(median, names):
         panel.set_ylabel("log mass found − largest, nats")
     for panel in list(axes.flat)[len(names) :]:
         panel.set_visible(False)
-    axes[0, 0].legend(frameon=False, loc="lower right")
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False
+    )
     figure.savefig(RESULTS / "mass_found.png", dpi=130)
     plt.close(figure)
 
@@ -254,7 +266,7 @@ def write_page():
 evidence times prior over all different models; zero is the largest mass that any run of either search found.
 Prior, penalty and transforms are the same, only the search differs. *Old* is the search of commit 82ab669, before
 populations were expanded and candidate features scored in batches. Time is processor time of whole fits, one
-core, once compiled.
+core, once compiled. Where the search starts more than {WIDE:g} nats down, the axis is logarithmic below -1.
 
 ![Posterior mass found against processor time, old search and new](mass_found.png)
 

@@ -284,7 +284,9 @@ def main():
         numbers = measurement(usual if options.seeds is None else options.seeds)
         numbers["measured"] = machine()
         print(name, numbers, flush=True)
-        keep("search_goals", kept().get("search_goals", {}) | {"measured": machine(), name: numbers})
+        keep(
+            "search_goals", kept().get("search_goals", {}) | {"measured": machine(), name: numbers}
+        )
     print(write_page())
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from page import RESULTS, kept, markdown_table
@@ -46,7 +47,7 @@ def _fits(limits: Mapping[int, float]) -> Callable[[Numbers], Verdict]:
         times = {n: numbers[str(n)]["seconds"] for n in limits if str(n) in numbers}
         missed = [gap for n, value in times.items() for gap in _beyond(value, limits[n])]
         in_order = list(times.values())
-        for fewer, more in zip(in_order, in_order[1:], strict=False):
+        for fewer, more in pairwise(in_order):
             if fewer > more:
                 missed.append(f"{fewer / more:.2f} × the time of ten times the rows")
         return " / ".join(_seconds(value) for value in in_order) + " s", missed
@@ -146,9 +147,7 @@ GOALS: dict[str, Goal] = {
         "≤ 0.3 s",
         _first_prediction,
     ),
-    "latent": Goal(
-        "fit with four latent effects on offer, n = 300", "minutes", "≤ 20 s", _latent
-    ),
+    "latent": Goal("fit with four latent effects on offer, n = 300", "minutes", "≤ 20 s", _latent),
     "laws": Goal(
         "Kepler's law / the mass law, 100 seeds",
         "100 of 100, 1.3 s",
