@@ -1,7 +1,7 @@
 r"""Laplace log evidence of one mask of a generalised linear model.
 
-Every mask starts from the same two places, whatever was evaluated before: one scoring
-step away from the fitted null model, and one away from the model with all columns.
+Every mask starts from the same place, whatever was evaluated before: one scoring step away
+from the fitted model with all columns or, where that leads nowhere, from the null model.
 Neither step needs a pass over the rows for its Hessian, because its submatrices are
 prepared. The value is therefore a pure function of data and mask, down to the last bit.
 """
@@ -281,7 +281,7 @@ def _integrate_precision(opaque, problem, k):
     total = 0.0
     worst = OK
     value = np.nan
-    shape = start.shape
+    shape = start.numbers[1]
     for node in range(600):
         psi = top - step * node
         half = set_penalty(problem, k, np.exp(psi))
@@ -315,7 +315,7 @@ def _integrate_precision(opaque, problem, k):
 def _likelihood(opaque, problem, k, near):
     """Maximised log likelihood of the chosen columns, the shape and a status."""
     rows = problem.rows
-    value, shape, status = problem.fit(opaque, k, np.nan, problem.start.shape, near)
+    value, shape, status = problem.fit(opaque, k, np.nan, problem.start.numbers[1], near)
     if 2.0 * (rows.constants.saturated - value) < rows.constants.floor:
         status = PERFECT_FIT
     return log_likelihood(rows.family, rows.constants, value, shape), shape, status
@@ -395,7 +395,7 @@ def evaluate_plain(opaque, mask):
     if not independent(problem, k):
         return -np.inf, DEPENDENT
     set_penalty(problem, k, 0.0)
-    value, shape, status = problem.fit(opaque, k, np.nan, problem.start.shape, AT_MAXIMUM)
+    value, shape, status = problem.fit(opaque, k, np.nan, problem.start.numbers[1], AT_MAXIMUM)
     likelihood = log_likelihood(rows.family, rows.constants, value, shape)
     information, wald = _wald(problem, shape) if problem.strict else (0.0, 0.0)
     score = glm_score_one(likelihood, information, wald, row, *problem.table) + problem.dispersion

@@ -8,7 +8,15 @@ numbers on every machine with the same vector width, whatever the number of thre
 import numba as nb
 import numpy as np
 
-__all__ = ["BLOCK", "cholesky", "combine", "cross_products", "solve", "weighted_gram"]
+__all__ = [
+    "BLOCK",
+    "cholesky",
+    "combine",
+    "cross_products",
+    "solve",
+    "standardise",
+    "weighted_gram",
+]
 
 # Rows handled at a time; the selected columns of a block stay in the first-level cache.
 BLOCK = 512
@@ -111,6 +119,38 @@ def combine(columns, chosen, k, coefficients, out):
         for r in range(rows):
             out[r] += b0 * source[r]
         i += 1
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def standardise(column, total, least):
+    """Centre and scale one column in place, weighted by `total`; returns location and scale.
+
+    A column whose deviation is at most `least` of its largest value becomes zero, as do rows that
+    do not count. Sums are of numbers of size one, so that no unit overflows when squared.
+    """
+    largest = 0.0
+    weight = 0.0
+    for r in range(total.size):
+        weight += total[r]
+        if total[r] > 0.0:
+            largest = max(largest, abs(column[r]))
+    centre = 0.0
+    length = 0.0
+    if largest > 0.0:
+        for r in range(total.size):
+            column[r] = column[r] / largest if total[r] > 0.0 else 0.0
+            centre += total[r] * column[r]
+        centre /= weight
+        for r in range(total.size):
+            column[r] = column[r] - centre if total[r] > 0.0 else 0.0
+            length += total[r] * column[r] * column[r]
+        length = np.sqrt(length / weight)
+    if length <= least:
+        column[: total.size] = 0.0
+        return 0.0, 1.0
+    for r in range(total.size):
+        column[r] /= length
+    return centre * largest, max(length * largest, np.finfo(np.float64).tiny)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -173,25 +173,28 @@ def load_null(start, rows, work, k):
 
 @nb.njit(**ONCE)
 def begin(problem, k, shape, scale):
-    """One scoring step from each of the two starting places; keep the better. Returns its value."""
+    """One scoring step from the second starting place, or from the null model. Returns the value.
+
+    The null model is where to start if there is no second place, or if the step from there leads
+    to a worse one than the null model.
+    """
     rows, start, work = problem.rows, problem.start, problem.work
     load_null(start, rows, work, k)
+    if start.numbers[2] > 0.0:
+        _second_start(rows, start, work, k, scale)
+        new = linearise_at(rows, shape, work.moved, work)
+        before = scale * start.numbers[0] - penalty_of(work, k, work.beta)
+        if scale * new - penalty_of(work, k, work.trial) >= before:
+            _accept(work, k)
+            return new
     submatrix(start.hessian, work, k)
     factorise(work, k, scale)
     for i in range(k):
         work.gradient[i] = scale * start.gradient[work.chosen[i]] - work.penalty[i] * work.beta[i]
     solve(work.factor, k, work.gradient, work.direction)
     combine(rows.flat, work.chosen, k, work.direction, work.step)
-    value, _ = _advance(rows, work, k, start.value, shape, scale)
-    if start.second_right.size == 0:
-        return value
-    _second_start(rows, start, work, k, scale)
-    new = linearise_at(rows, shape, work.moved, work)
-    gain = scale * (new - value) - penalty_of(work, k, work.trial) + penalty_of(work, k, work.beta)
-    if gain > 0.0:
-        _accept(work, k)
-        return new
-    return linearise_at(rows, shape, work.eta, work)
+    value, _ = _advance(rows, work, k, start.numbers[0], shape, scale)
+    return value
 
 
 @nb.njit(**INTERNAL)
@@ -259,9 +262,9 @@ def plain_scoring(problem, k):
     """
     rows, start, work = problem.rows, problem.start, problem.work
     _second_start(rows, start, work, k, 1.0)
-    value = linearise_at(rows, start.shape, work.moved, work)
+    value = linearise_at(rows, start.numbers[1], work.moved, work)
     _accept(work, k)
-    previous = 2.0 * (rows.constants.saturated - start.value)
+    previous = 2.0 * (rows.constants.saturated - start.numbers[0])
     jump = 0.0
     for _ in range(problem.max_iterations - 1):
         deviance = 2.0 * (rows.constants.saturated - value)
@@ -276,7 +279,7 @@ def plain_scoring(problem, k):
             work.moved[r] = work.eta[r] + work.step[r]
         for i in range(k):
             work.trial[i] = work.beta[i] + work.direction[i]
-        new = linearise_at(rows, start.shape, work.moved, work)
+        new = linearise_at(rows, start.numbers[1], work.moved, work)
         if not new > -np.inf:
             break
         _accept(work, k)

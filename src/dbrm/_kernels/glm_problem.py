@@ -1,6 +1,7 @@
 """The record that all evaluations of one population share, and its opaque form."""
 
 from collections import namedtuple
+from functools import cache
 
 import numba as nb
 import numpy as np
@@ -33,12 +34,10 @@ GlmRows = namedtuple(
     "GlmRows",
     "family link quadratic shape mean total offset columns flat n_fixed constants linearise gram",
 )
-# Where all masks start: coefficients, linear predictor, value and shape of the null
-# model, its information and gradient for all columns; information and right-hand side
-# of a scoring step from a second place (the full model; empty where there is none).
-GlmStart = namedtuple(
-    "GlmStart", "beta eta value shape hessian gradient second_hessian second_right"
-)
+# Where all masks start: coefficients and linear predictor of the null model, its information and
+# gradient for all columns; information and right-hand side of a scoring step from a second place
+# (the full model). numbers: value and shape of the null model, and whether there is a second place.
+GlmStart = namedtuple("GlmStart", "beta eta numbers hessian gradient second_hessian second_right")
 GlmWork = namedtuple(
     "GlmWork",
     "chosen beta trial direction gradient penalty eta moved score weight step scaled "
@@ -75,7 +74,7 @@ _ROWS = _record(
     *(_COUNT, _COUNT, _FLAG, _NUMBER, _VECTOR, _VECTOR, _VECTOR, _BLOCKS, _MATRIX, _COUNT),
     *(_CONSTANTS, types.FunctionType(LINEARISE), types.FunctionType(GRAM)),
 )
-_START = _record(GlmStart, _VECTOR, _VECTOR, _NUMBER, _NUMBER, _MATRIX, _VECTOR, _MATRIX, _VECTOR)
+_START = _record(GlmStart, *[_VECTOR] * 3, _MATRIX, _VECTOR, _MATRIX, _VECTOR)
 _TABLE = types.Tuple((_VECTOR, _NUMBER, _VECTOR, _VECTOR, _VECTOR, _BLOCKS, _NUMBER))
 _WORK = _record(GlmWork, types.int64[::1], *[_VECTOR] * 10, *[_MATRIX] * 3)
 PROBLEM = _record(
@@ -90,9 +89,15 @@ def _to_words(problem):
     return to_words(problem, PROBLEM)
 
 
+@cache
+def _writer():
+    """The compiled `_to_words`. Called as a dispatcher, it would find out the type every time."""
+    return _to_words.compile((PROBLEM,))
+
+
 def opaque_problem(problem):
     """The problem as an opaque record."""
-    return owned(problem, _to_words(problem))
+    return owned(problem, _writer()(problem))
 
 
 @nb.njit(**INTERNAL)

@@ -49,13 +49,15 @@ def find_redundant(values: Matrix) -> dict[int, int | None]:
 def find_repeats(columns: Iterable[Column]) -> tuple[IntArray, IntArray] | None:
     """Return the first row of each distinct row, and for each row the distinct row it equals.
 
-    Distinct rows are ordered by a hash of their content, so that a table with repeated rows and
-    one with weights in their place become the same. None if two of them share a hash, which
-    practically never happens.
+    Distinct rows are ordered by a hash of what differs between rows, so that a table with repeated
+    rows and one with weights in their place become the same. None if two of them share a hash,
+    which practically never happens.
     """
     listed = list(columns)
     code = np.zeros(listed[0].size, dtype=np.uint64)
     for column in listed:
+        if np.all(column == column[:1]):
+            continue
         # Adding zero makes one number of the two zeros.
         code = (code ^ (column + 0.0).view(np.uint64)) * _MULTIPLIER
         code ^= code >> _SHIFT

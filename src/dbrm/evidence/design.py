@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._kernels.glm_linalg import weighted_gram
+from dbrm._kernels.glm_linalg import cross_products, standardise, weighted_gram
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 
 __all__ = ["Design", "build_design", "group_rows", "independent_columns", "share_columns"]
@@ -18,6 +18,8 @@ _CONSTANT = 3e-8
 # Rows handled together by the kernels.
 _BLOCK = 512
 _LANES = 8
+# Up to so many rows equal ones are looked for without asking a sample first.
+_FEW_ROWS = 2_000
 # Columns that models fitted together may use, unless one model alone uses more.
 _SHARED = 40
 
@@ -40,19 +42,27 @@ class Design:
     offset: Column
     n_live: int
 
-    def gram(self, weight: Column) -> Matrix:
-        """Cross products of all columns with one weight per row.
+    def gram(self, weight: Column, chosen: IntArray | None = None) -> Matrix:
+        """Cross products of all columns, or of those chosen, with one weight per row.
 
         Compiled rather than by BLAS, whose sums depend on the number of threads.
         """
         n_columns, n_blocks, block = self.blocks.shape
-        chosen = np.zeros(n_columns + 4, dtype=np.int64)
-        chosen[:n_columns] = np.arange(n_columns)
-        out = np.zeros((n_columns + 4, n_columns + 4))
+        members = np.arange(n_columns) if chosen is None else chosen
+        k = members.size
+        padded = np.zeros(k + 4, dtype=np.int64)
+        padded[:k] = members
+        out = np.zeros((k + 4, k + 4))
         shaped = weight.reshape(n_blocks, block)
-        weighted_gram(self.blocks, chosen, n_columns, shaped, np.zeros((2, block)), out)
-        lower = np.tril(out[:n_columns, :n_columns])
+        weighted_gram(self.blocks, padded, k, shaped, np.zeros((2, block)), out)
+        lower = np.tril(out[:k, :k])
         return np.asarray(lower + np.tril(lower, -1).T)
+
+    def times(self, vector: Column) -> FloatArray:
+        """Inner products of all columns with a vector; compiled, as in `gram`."""
+        out = np.zeros(len(self.flat))
+        cross_products(self.flat, np.arange(len(self.flat)), len(self.flat), vector, out)
+        return out
 
     def unit_gram(self) -> Matrix:
         """Cross products of the columns scaled to unit length; zero for constant columns."""
@@ -100,35 +110,57 @@ def build_design(
 
     Padding rows have the linear predictor ``filler``, which must be a possible one.
     """
-    table = np.column_stack([columns, offset])
-    first = pattern = np.arange(len(total))
-    if merge and len(total) > 1:
-        candidate, groups = group_rows(table)
-        if 2 * candidate.size <= len(total):
+    n_rows, n_columns = columns.shape
+    first = pattern = None
+    if merge and _may_merge(columns, offset):
+        candidate, groups = group_rows(np.column_stack([columns, offset]))
+        if 2 * candidate.size <= n_rows:
             first, pattern = candidate, groups
-    sums = np.bincount(pattern, weights=total, minlength=first.size).astype(np.float64)
-    successes = np.bincount(pattern, weights=total * mean, minlength=first.size)
-    means = successes / np.where(sums > 0, sums, 1.0) if first.size < len(total) else mean
-    block, n_blocks = _blocking(first.size)
+    means, group_mean = mean, mean
+    average = float(np.average(mean, weights=total))
+    if first is not None and pattern is not None:
+        sums = np.bincount(pattern, weights=total, minlength=first.size).astype(np.float64)
+        successes = np.bincount(pattern, weights=total * mean, minlength=first.size)
+        means = successes / np.where(sums > 0, sums, 1.0)
+        group_mean = means[pattern]
+        columns, total, offset = columns[first], sums, offset[first]
+    n_live = total.size
+    block, n_blocks = _blocking(n_live)
     padded = block * n_blocks
-    flat = np.zeros((columns.shape[1] + 1, padded))
+    flat = np.empty((n_columns + 1, padded))
+    flat[0, :n_live] = 1.0
+    flat[1:, :n_live] = columns.T
+    flat[:, n_live:] = 0.0
     location, scale = np.zeros(len(flat)), np.ones(len(flat))
-    flat[0, : first.size] = 1.0
-    for j in range(columns.shape[1]):
-        flat[j + 1, : first.size], location[j + 1], scale[j + 1] = _standardise(
-            columns[first, j], sums
-        )
+    total = np.array(total, dtype=np.float64)
+    for j in range(1, len(flat)):
+        location[j], scale[j] = standardise(flat[j], total, _CONSTANT)
     design = Design(
         flat,
         flat.reshape(len(flat), n_blocks, block),
         location,
         scale,
-        _pad(means, padded, float(np.average(mean, weights=total))),
-        _pad(sums, padded, 0.0),
-        _pad(offset[first], padded, filler),
-        first.size,
+        _pad(means, padded, average),
+        _pad(total, padded, 0.0),
+        _pad(offset, padded, filler),
+        n_live,
     )
-    return design, means[pattern]
+    return design, group_mean
+
+
+def _may_merge(columns: Matrix, offset: Column) -> bool:
+    r"""Whether at most half of the rows may be different.
+
+    Of :math:`4 \sqrt n` rows drawn from :math:`n / 2` kinds about sixteen pairs are equal: with
+    two or fewer there are more kinds, and sorting all rows would be in vain.
+    """
+    n_rows = offset.size
+    if n_rows <= _FEW_ROWS:
+        return n_rows > 1
+    rows = np.random.default_rng(0).integers(0, n_rows, size=4 * int(np.sqrt(n_rows)))
+    rows = np.unique(rows)
+    kinds, _ = group_rows(np.column_stack([columns[rows], offset[rows]]))
+    return rows.size - kinds.size > 2
 
 
 def independent_columns(unit_gram: Matrix, tolerance: float, most: int) -> IntArray:
@@ -156,21 +188,6 @@ def share_columns(masks: Masks) -> list[tuple[IntArray, IntArray]]:
         else:
             groups.append(([row], mask))
     return [(np.array(rows), np.flatnonzero(union)) for rows, union in groups]
-
-
-def _standardise(column: Column, total: Column) -> tuple[Column, float, float]:
-    """Centre and scale over the rows that count; constants become zero."""
-    live = total > 0
-    largest = float(np.max(np.abs(column), initial=0.0, where=live))
-    if largest == 0.0:
-        return np.zeros_like(column), 0.0, 1.0
-    unit = np.where(live, column / largest, 0.0)
-    centre = float(np.average(unit, weights=total))
-    unit = np.where(live, unit - centre, 0.0)
-    length = float(np.sqrt(np.average(unit * unit, weights=total)))
-    if length <= _CONSTANT:
-        return np.zeros_like(column), 0.0, 1.0
-    return unit / length, centre * largest, max(length * largest, np.finfo(float).tiny)
 
 
 def _blocking(n: int) -> tuple[int, int]:

@@ -18,7 +18,9 @@ from typing import final
 import numpy as np
 
 from dbrm._kernels.glm import TABLE
-from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix
+from dbrm._kernels.glm_dispersion import Constants
+from dbrm._kernels.glm_problem import GlmStart
+from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
@@ -28,6 +30,7 @@ from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.glm_population import (
     DEPENDENCE_TOLERANCE,
     AbstractGlmPopulation,
+    GlmPopulation,
     compile_population,
 )
 from dbrm.evidence.glm_prior import glm_prior
@@ -42,6 +45,32 @@ __all__ = ["GlmEngine"]
 
 # Rows beyond which separation is not certified by linear programming.
 _LARGEST_PROGRAM = 20_000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _LiveRows:
+    """The response and what belongs to it, of the rows that count; `rows` is ``None`` for all."""
+
+    rows: Mask | None
+    response: Column
+    weights: Column
+    trials: Column
+    offset: Column
+
+    @cached_property
+    def mean(self) -> Column:
+        """Response of one trial."""
+        return self.response / self.trials
+
+    @cached_property
+    def totals(self) -> Column:
+        """Number of observations behind each row."""
+        return self.weights * self.trials
+
+    def constants(self, family: CompiledFamily, group_mean: FloatArray) -> Constants:
+        """Terms of the likelihood that never change."""
+        return family.constants(self.response, self.weights, self.trials, group_mean)
 
 
 @final
@@ -72,8 +101,7 @@ class GlmEngine(AbstractEngine):
 
     Notes
     -----
-    Values are pure functions of data and mask: every model starts from the same two
-    places, so that neither the order of evaluations nor a restart changes a bit.
+    Values are pure functions of data and mask: every model starts from the same place, so that neither the order of evaluations nor a restart changes a bit.
     """
 
     response: Column
@@ -86,6 +114,7 @@ class GlmEngine(AbstractEngine):
     trials: Column | None = None
     exposure: Column | None = None
     solver: Solver = field(default_factory=DampedNewton)
+    refines = True
 
     def __post_init__(self) -> None:
         family = find_family(self.family)
@@ -144,38 +173,64 @@ class GlmEngine(AbstractEngine):
         """Number of linearly independent always-in columns besides the intercept."""
         return int(self._always.shape[1])
 
+    @cached_property
+    def _live(self) -> _LiveRows:
+        """What does not depend on columns, of the rows that count."""
+        live = self._totals > 0
+        every = bool(live.all())
+        y, weights, trials, offset = (
+            values if every else values[live]
+            for values in (
+                np.asarray(self.response, float),
+                self._weights,
+                self._trials,
+                self._offset,
+            )
+        )
+        return _LiveRows(None if every else live, y, weights, trials, offset)
+
+    @cached_property
+    def _null(self) -> GlmStart | None:
+        """Where populations start whose equal rows are not merged."""
+        population = self._prepare(np.zeros((self.n_rows, 0)), expand=False, merge=False)
+        return population.problem.start if isinstance(population, GlmPopulation) else None
+
     def prepare(self, columns: Matrix) -> AbstractGlmPopulation:
-        family, link = self.family, self.link
+        return self._prepare(columns, expand=True)
+
+    def _prepare(
+        self, columns: Matrix, *, expand: bool, merge: bool = True
+    ) -> AbstractGlmPopulation:
+        family, link, live = self.family, self.link, self._live
         assert isinstance(family, Family)
         assert isinstance(link, Link)
-        live = self._totals > 0
-        raw = np.hstack([self._always, np.asarray(columns, float)])[live]
-        y, weights, trials = self.response[live], self._weights[live], self._trials[live]
-        mean = y / trials
+        raw = np.asarray(columns, float)
+        if self.n_always:
+            raw = np.hstack([self._always, raw])
+        if live.rows is not None:
+            raw = raw[live.rows]
         compiled = isinstance(family, CompiledFamily) and link.code is not None
-        inner = _inner_eta(family, link, mean, weights * trials)
+        inner = _inner_eta(family, link, live.mean, live.totals)
+        merge = merge and compiled and isinstance(self.solver, DampedNewton)
         design, group_mean = build_design(
-            raw,
-            mean,
-            weights * trials,
-            self._offset[live],
-            filler=inner,
-            merge=compiled and isinstance(self.solver, DampedNewton),
+            raw, live.mean, live.totals, live.offset, filler=inner, merge=merge
         )
         sizes = np.arange(self.n_always, raw.shape[1] + 1)
         prior = glm_prior(self.prior, sizes, self.n, dispersed=family.estimates_dispersion)
         n_fixed = self.n_always + 1
         if isinstance(family, CompiledFamily) and compiled:
-            constants = family.constants(y, weights, trials, group_mean)
+            whole = group_mean is live.mean
             return compile_population(
                 design,
                 family,
                 link,
-                constants,
+                self._constants if whole else live.constants(family, group_mean),
                 prior=prior,
                 n_fixed=n_fixed,
                 solver=self.solver,
                 inner_eta=inner,
+                null=self._null if whole and merge else None,
+                expand=expand,
             )
         return PythonPopulation(
             design,
@@ -183,24 +238,37 @@ class GlmEngine(AbstractEngine):
             link,
             prior,
             n_fixed,
-            y,
-            weights,
-            trials,
+            live.response,
+            live.weights,
+            live.trials,
             inner,
             self.solver.max_iterations,
         )
 
+    @cached_property
+    def _constants(self) -> Constants:
+        assert isinstance(self.family, CompiledFamily)
+        return self._live.constants(self.family, self._live.mean)
+
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
-        population = self.prepare(columns)
+        population = self._prepare(columns, expand=False)
         values, statuses = population.log_evidence(np.ones((1, columns.shape[1]), dtype=np.bool_))
         return float(values[0]), Status(int(statuses[0]))
+
+    def log_evidence_of(self, columns: Matrix, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        """Log evidence of several models: those with columns in common share a population."""
+        values, statuses = np.empty(len(masks)), np.empty(len(masks), dtype=np.uint8)
+        for rows, used in share_columns(masks):
+            population = self.prepare(columns[:, used])
+            values[rows], statuses[rows] = population.log_evidence(masks[np.ix_(rows, used)])
+        return values, statuses
 
     def fit(self, columns: Matrix) -> ModelFit:
         """Fit one model: its mode (Firth's coefficients when separated) and inverse information.
 
         The covariance times the dispersion is the inverse information, for every family.
         """
-        population = self.prepare(columns)
+        population = self._prepare(columns, expand=False)
         mask = np.ones(columns.shape[1], dtype=np.bool_)
         fit = self._fit_masks(population, mask[None])[0]
         if fit.status not in (Status.SEPARATED, Status.NOT_CONVERGED):
@@ -262,17 +330,13 @@ class GlmEngine(AbstractEngine):
             return Status.SEPARATED
         return Status.OK if status is Status.SEPARATED else status
 
+    @cached_property
+    def _projection(self) -> "GlmEngine":
+        """The engine of plain fits of the family's own model."""
+        return replace(self, prior=Jeffreys(), always=None, solver=DampedNewton())
+
     def project(self, columns: Matrix) -> FloatArray:
-        population = GlmEngine(
-            self.response,
-            Jeffreys(),
-            self.family,
-            self.link,
-            weights=self.weights,
-            offset=self.offset,
-            trials=self.trials,
-            exposure=self.exposure,
-        ).prepare(columns)
+        population = self._projection._prepare(columns, expand=False)
         mask = _independent_mask(population, np.ones(columns.shape[1], dtype=np.bool_))
         solution = population.solve(mask, firth=True)
         return _to_raw(population, mask, solution.coefficients, solution.covariance, 0)[0]
@@ -296,7 +360,7 @@ class GlmEngine(AbstractEngine):
         family, link = self.family, self.link
         assert isinstance(family, Family)
         assert isinstance(link, Link)
-        population = self.prepare(columns)
+        population = self._prepare(columns, expand=False)
         mask = _independent_mask(population, np.ones(columns.shape[1], dtype=np.bool_))
         solution = population.solve(mask, firth=True)
         raw = _to_raw(population, mask, solution.coefficients, solution.covariance, self.n_always)[
@@ -343,7 +407,7 @@ def _independent_mask(population: AbstractGlmPopulation, mask: Mask) -> Mask:
     """The mask's columns in order, without those that depend on others before them."""
     fixed = len(population.design.flat) - mask.size
     wanted = np.concatenate([np.arange(fixed), fixed + np.flatnonzero(mask)])
-    gram = population.design.unit_gram()[np.ix_(wanted, wanted)]
+    gram = population.unit_gram[np.ix_(wanted, wanted)]
     kept = wanted[independent_columns(gram, DEPENDENCE_TOLERANCE, population.design.n_live)]
     found = np.zeros(mask.size, dtype=np.bool_)
     found[kept[kept >= fixed] - fixed] = True

@@ -6,23 +6,20 @@ With weights :math:`w_i = -\ell_i''(\eta_i)` and working responses
 .. math:: \ell(\beta) \approx c - \tfrac12 \sum_i w_i (z_i - x_i'\beta)^2,
 
 so that every model is a subset of one weighted Gram matrix. For deciding which models to fit,
-never reported.
+and for models whose errors are known to be small. Sees sums over the rows, wherever they are.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from dbrm._kernels.enumeration import prior_of_all, residuals_of_all
-from dbrm._kernels.glm import NORMAL_LOG_GAMMA, TABLE, linearise_in, maximise, place
-from dbrm._kernels.glm_linalg import cross_products
-from dbrm._kernels.glm_problem import GlmProblem
-from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
 from dbrm._kernels.piecewise import glm_score_of_all
-from dbrm._typing import FloatArray, Mask, Matrix
-from dbrm.evidence.design import Design, independent_columns
+from dbrm._typing import FloatArray, IntArray, Matrix
+from dbrm.evidence.design import independent_columns
 
-__all__ = ["RIDGE", "approximate_all", "times", "typical_precision"]
+__all__ = ["RIDGE", "Expansion", "columns_to_expand"]
 
 # Precision of the standardised slopes of a fit that only serves as a starting point: gives
 # separated classes a maximum.
@@ -32,85 +29,85 @@ RIDGE = 0.1
 _GRAM_RIDGE = 1e-7
 # Least residual sum of squares, as a share of the smallest found.
 _LEAST_RESIDUAL = 1e-3
+# Share of its length that a column of the fit must have beside the others.
+_INDEPENDENT = 1e-6
 
 
-def approximate_all(
-    design: Design, problem: GlmProblem, opaque: Any, centre: Mask, max_size: int
-) -> FloatArray:
-    """Log evidence of all subsets up to a constant, from the expansion at the fit of `centre`.
+def columns_to_expand(unit_gram: Matrix, wanted: IntArray, n_rows: int) -> IntArray:
+    """Those of the wanted columns that are independent enough to be fitted together."""
+    gram = unit_gram[np.ix_(wanted, wanted)]
+    return np.asarray(wanted[independent_columns(gram, _INDEPENDENT, max(n_rows // 3, 1))])
 
-    ``-inf`` for subsets larger than `max_size`. An unknown dispersion of a Gaussian or gamma
-    response is profiled in the same sum of squares. Of a normal prior, whose determinants are not
-    those of subsets of a Gram matrix, the diagonal is used.
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    r"""Weighted cross products of columns and working response at one fit.
+
+    Parameters
+    ----------
+    gram, cross, total
+        :math:`X'WX`, :math:`X'Wz` and :math:`z'Wz`, the intercept being column 0.
+    n_fixed
+        Number of the leading columns that every model contains.
+    table
+        Prior as a function of likelihood, Wald statistic and size, as `glm_score_of_all` takes it.
+    constant
+        Log likelihood that the expansion has where its residuals vanish.
+    factor
+        Of the sum of squares in the log likelihood: the inverse dispersion.
+    profiled
+        Number of observations if the dispersion is profiled in the sum of squares, else ``None``.
+    penalty
+        Precisions of the free columns under a normal prior, else ``None``. Of its determinants,
+        which are not those of subsets of a Gram matrix, the diagonal is used.
     """
-    work = problem.work
-    shape = _fit_ridge(design, problem, opaque, centre)
-    linearise_in(opaque, shape, work.eta)
-    weight = work.weight.copy()
-    right = weight * (work.eta - design.offset) + work.score
-    live = weight > 0
-    total = float(np.sum(right[live] ** 2 / weight[live]))
-    gram, cross = design.gram(weight), times(design, right)
-    n_fixed = int(problem.rows.n_fixed)
-    if not (np.isfinite(gram).all() and np.isfinite(cross).all() and np.isfinite(total)):
-        # Nothing can be said from here.
-        return np.full(1 << (cross.size - n_fixed), -np.inf)
-    gram, cross, left = _free_of_fixed(gram, cross, total, n_fixed)
-    rescaled = problem.rows.family in (GAUSSIAN, GAMMA)
-    factor = shape if rescaled else 1.0
-    shrinkage = np.zeros(cross.size)
-    if problem.prior != TABLE:
-        penalty = _penalty(problem, opaque, cross.size) / factor
-        shrinkage = 0.5 * np.log(penalty / (np.diag(gram) + penalty))
-        gram = gram + np.diag(penalty)
-    residuals = _residuals(gram, cross, left, max_size)
-    explained = left - residuals
-    if rescaled and np.isnan(problem.rows.shape):
-        floor = max(float(np.min(residuals)) * _LEAST_RESIDUAL, np.finfo(float).tiny)
-        value = -0.5 * problem.rows.constants.n * np.log(np.maximum(residuals, floor))
-    else:
-        value = 0.5 * factor * explained
-    value = np.where(np.isfinite(residuals), value, -np.inf)
-    if problem.prior != TABLE:
-        prior = prior_of_all(shrinkage, np.zeros(cross.size + 1), np.zeros(1))
-        return np.asarray(value + prior)
-    log_information = float(np.log(factor * np.sum(weight)))
-    wald = np.where(np.isfinite(residuals), factor * np.maximum(explained, 0.0), 0.0)
-    return np.asarray(glm_score_of_all(value, log_information, wald, problem.table))
 
+    gram: Matrix
+    cross: FloatArray
+    total: float
+    n_fixed: int
+    table: tuple[Any, ...]
+    constant: float = 0.0
+    factor: float = 1.0
+    profiled: float | None = None
+    penalty: FloatArray | None = None
 
-def _fit_ridge(design: Design, problem: GlmProblem, opaque: Any, mask: Mask) -> float:
-    """Fit the independent columns of a mask into the work space; returns the shape."""
-    work, n_fixed = problem.work, int(problem.rows.n_fixed)
-    wanted = np.concatenate([np.arange(n_fixed), n_fixed + np.flatnonzero(mask)])
-    gram = problem.unit_gram[np.ix_(wanted, wanted)]
-    kept = wanted[independent_columns(gram, 1e-6, max(design.n_live // 3, 1))]
-    inside = np.zeros(mask.size, dtype=np.bool_)
-    inside[kept[kept >= n_fixed] - n_fixed] = True
-    k, _ = place(opaque, inside, typical_precision(problem))
-    if problem.prior == TABLE:
-        work.penalty[n_fixed:k] = RIDGE
-    _, _, shape, _ = maximise(opaque, k, np.nan, problem.start.shape)
-    return float(shape)
+    def approximate_all(self, max_size: int) -> FloatArray:
+        """Log evidence of all subsets up to a constant; ``-inf`` if larger than `max_size`."""
+        finite = np.isfinite(self.gram).all() and np.isfinite(self.cross).all()
+        if not finite or not np.isfinite(self.total):
+            # Nothing can be said from here.
+            return np.full(1 << (self.cross.size - self.n_fixed), -np.inf)
+        gram, cross, left = self._free_of_fixed()
+        if self.penalty is not None:
+            penalty = self.penalty / self.factor
+            shrinkage = 0.5 * np.log(penalty / (np.diag(gram) + penalty))
+            gram = gram + np.diag(penalty)
+        residuals = _residuals(gram, cross, left, max_size)
+        if self.profiled is not None:
+            floor = max(float(np.min(residuals)) * _LEAST_RESIDUAL, np.finfo(float).tiny)
+            value = -0.5 * self.profiled * np.log(np.maximum(residuals, floor))
+        else:
+            value = self.constant - 0.5 * self.factor * residuals
+        value = np.where(np.isfinite(residuals), value, -np.inf)
+        if self.penalty is not None:
+            prior = prior_of_all(shrinkage, np.zeros(cross.size + 1), np.zeros(1))
+            return np.asarray(value + prior)
+        log_information = float(np.log(self.factor * self.gram[0, 0]))
+        explained = np.where(np.isfinite(residuals), left - residuals, 0.0)
+        wald = self.factor * np.maximum(explained, 0.0)
+        return np.asarray(glm_score_of_all(value, log_information, wald, self.table))
 
-
-def _penalty(problem: GlmProblem, opaque: Any, size: int) -> FloatArray:
-    """Prior precisions of all free columns."""
-    n_fixed = int(problem.rows.n_fixed)
-    k, _ = place(opaque, np.ones(size, dtype=np.bool_), typical_precision(problem))
-    return np.array(problem.work.penalty[n_fixed:k])
-
-
-def _free_of_fixed(
-    gram: Matrix, cross: FloatArray, total: float, n_fixed: int
-) -> tuple[Matrix, FloatArray, float]:
-    """Cross products of the free columns and the response once the fixed columns are fitted."""
-    fixed, free = slice(0, n_fixed), slice(n_fixed, None)
-    both = np.column_stack([gram[fixed, free], cross[fixed]])
-    solved = np.linalg.lstsq(gram[fixed, fixed], both, rcond=None)[0]
-    left = total - float(cross[fixed] @ solved[:, -1])
-    cross = cross[free] - gram[free, fixed] @ solved[:, -1]
-    return gram[free, free] - gram[free, fixed] @ solved[:, :-1], cross, left
+    def _free_of_fixed(self) -> tuple[Matrix, FloatArray, float]:
+        """Cross products of the free columns and the response once the fixed ones are fitted."""
+        fixed, free = slice(0, self.n_fixed), slice(self.n_fixed, None)
+        gram, cross = self.gram, self.cross
+        both = np.column_stack([gram[fixed, free], cross[fixed]])
+        solved = np.linalg.lstsq(gram[fixed, fixed], both, rcond=None)[0]
+        left = self.total - float(cross[fixed] @ solved[:, -1])
+        cross = cross[free] - gram[free, fixed] @ solved[:, -1]
+        return gram[free, free] - gram[free, fixed] @ solved[:, :-1], cross, left
 
 
 def _residuals(gram: Matrix, cross: FloatArray, left: float, max_size: int) -> FloatArray:
@@ -119,17 +116,3 @@ def _residuals(gram: Matrix, cross: FloatArray, left: float, max_size: int) -> F
     gram = gram / np.outer(unit, unit) + _GRAM_RIDGE * np.eye(unit.size)
     residuals = residuals_of_all(gram, cross / unit, left, max_size, 0.0, 0.0)
     return np.where(residuals < np.inf, np.maximum(residuals, 0.0), np.inf)
-
-
-def times(design: Design, vector: FloatArray) -> FloatArray:
-    """Inner products of all columns with a vector; compiled sums, as in `Design.gram`."""
-    out = np.zeros(len(design.flat))
-    cross_products(design.flat, np.arange(len(design.flat)), len(design.flat), vector, out)
-    return out
-
-
-def typical_precision(problem: GlmProblem) -> float:
-    """Prior precision of the slopes, its prior mean where it is unknown."""
-    if problem.prior == NORMAL_LOG_GAMMA:
-        return float(problem.prior_shape / problem.prior_rate)
-    return float(problem.prior_rate)

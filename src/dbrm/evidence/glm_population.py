@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -34,11 +33,11 @@ from dbrm._kernels.glm_problem import (
     opaque_problem,
 )
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN
-from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractExpandable, AbstractPrepared
-from dbrm.evidence.design import Design, independent_columns
+from dbrm.evidence.design import Design
 from dbrm.evidence.families import CompiledFamily
-from dbrm.evidence.glm_expansion import RIDGE, approximate_all, times, typical_precision
+from dbrm.evidence.glm_expansion import RIDGE, Expansion, columns_to_expand
 from dbrm.evidence.glm_prior import GlmPrior
 from dbrm.evidence.links import Link
 from dbrm.evidence.solvers import PlainIRLS, Solver
@@ -69,6 +68,11 @@ class AbstractGlmPopulation(AbstractPrepared):
     design: Design
     enumeration_limit = 10
 
+    @property
+    @abstractmethod
+    def unit_gram(self) -> Matrix:
+        """Cross products of the columns scaled to unit length; zero for constant columns."""
+
     @abstractmethod
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
         """Maximise one model; with ``firth``, coefficients are Firth's when separated."""
@@ -79,27 +83,29 @@ class AbstractGlmPopulation(AbstractPrepared):
 class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
     """Standardised columns, common starting points and scratch space; compiled.
 
-    ``call`` is the address of the evaluation of one mask over ``problem``.
+    ``call`` is the address of the evaluation of one mask over ``problem``, which ``opaque`` is as
+    loops carry it. ``full`` is the expansion at the fit of all columns, if that was asked for.
     Not to be shared between threads: evaluations write into the scratch space.
     """
 
     design: Design
     problem: GlmProblem
+    opaque: Any
     call: Any
+    full: Expansion | None
     expansion_limit = 18
 
     @property
     def context(self) -> GlmContext:
-        return GlmContext(self.call, self._opaque)
-
-    @cached_property
-    def _opaque(self) -> Any:
-        """The problem as loops carry it; making one takes longer than evaluating a model."""
-        return opaque_problem(self.problem)
+        return GlmContext(self.call, self.opaque)
 
     @property
     def size(self) -> int:
         return int(self.design.flat.shape[0]) - int(self.problem.rows.n_fixed)
+
+    @property
+    def unit_gram(self) -> Matrix:
+        return np.asarray(self.problem.unit_gram)
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         # A copy is always contiguous and writable: one compiled version is enough.
@@ -109,17 +115,19 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
         return values, statuses
 
     def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
-        return approximate_all(self.design, self.problem, self._opaque, centre, max_size)
+        expansion = self.full if centre.all() else None
+        if expansion is None:
+            expansion, _ = _expand(self.design, self.problem, self.opaque, centre)
+        return expansion.approximate_all(max_size)
 
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        problem, work, opaque = self.problem, self.problem.work, self._opaque
-        k, _ = place(opaque, np.array(mask, dtype=np.bool_), typical_precision(problem))
-        _, likelihood, shape, status = maximise(opaque, k, np.nan, problem.start.shape)
+        problem, work, opaque = self.problem, self.problem.work, self.opaque
+        k, _ = place(opaque, np.array(mask, dtype=np.bool_), _typical_precision(problem))
+        _, likelihood, shape, status = maximise(opaque, k, np.nan, problem.start.numbers[1])
         if firth and status == Status.SEPARATED:
             place_firth(opaque, k, shape)
         expect_at(opaque, shape)
-        chosen = work.chosen[:k]
-        information = self.design.gram(work.weight)[np.ix_(chosen, chosen)]
+        information = self.design.gram(work.weight, work.chosen[:k])
         if problem.rows.family in (GAUSSIAN, GAMMA):
             information = information * shape
         information = information + np.diag(work.penalty[:k])
@@ -143,8 +151,18 @@ def compile_population(
     n_fixed: int,
     solver: Solver,
     inner_eta: float,
+    null: GlmStart | None,
+    expand: bool,
 ) -> GlmPopulation:
-    """Fit the null and the full model; every evaluation starts from them."""
+    """Fit the null and the full model; every evaluation starts from them.
+
+    Parameters
+    ----------
+    null
+        Where another population over the same rows starts: it has the same null model.
+    expand
+        Whether to fit the full model, which pays if many models are to be evaluated.
+    """
     given = family.given_dispersion
     rows = GlmRows(
         int(family.code),
@@ -162,30 +180,29 @@ def compile_population(
         gram_pointer(),
     )
     problem = _empty_problem(design, rows, prior, solver)
+    opaque = opaque_problem(problem)
     if isinstance(solver, PlainIRLS):
-        kind = "plain"
-        problem = problem._replace(start=_plain_start(problem, design, family, link))
-    else:
-        kind = "wald" if prior.strict else "likelihood"
-        kind = {NORMAL: "normal", NORMAL_LOG_GAMMA: "mixture"}.get(prior.kind, kind)
-        problem = problem._replace(start=_null_start(problem, design, inner_eta))
-        problem = problem._replace(start=_full_start(problem, design))
-    return GlmPopulation(design, problem, evaluation_pointer(kind))
+        _start_plainly(
+            problem, opaque, design, link.eta(family.initial_mean(design.mean, design.total))
+        )
+        return GlmPopulation(design, problem, opaque, evaluation_pointer("plain"), None)
+    kind = "wald" if prior.strict else "likelihood"
+    kind = {NORMAL: "normal", NORMAL_LOG_GAMMA: "mixture"}.get(prior.kind, kind)
+    _start_at_null(problem, opaque, design, inner_eta, null)
+    full = _start_at_full(problem, opaque, design) if expand else None
+    return GlmPopulation(design, problem, opaque, evaluation_pointer(kind), full)
 
 
 def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solver) -> GlmProblem:
     n_columns, n_blocks, block = design.blocks.shape
-    square = np.zeros((n_columns, n_columns))
-    none = np.zeros((0, 0)), np.zeros(0)
-    given = rows.shape if np.isfinite(rows.shape) else 1.0
     start = GlmStart(
         np.zeros(rows.n_fixed),
         np.zeros(n_blocks * block),
-        -np.inf,
-        given,
-        square,
+        np.array([-np.inf, rows.shape if np.isfinite(rows.shape) else 1.0, 0.0]),
+        np.zeros((n_columns, n_columns)),
         np.zeros(n_columns),
-        *none,
+        np.zeros((n_columns, n_columns)),
+        np.zeros(n_columns),
     )
     return GlmProblem(
         rows,
@@ -212,69 +229,97 @@ def _compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _null_start(problem: GlmProblem, design: Design, inner_eta: float) -> GlmStart:
-    """Fit intercept and always-in columns, from a constant mean."""
-    rows, work, start, opaque = problem.rows, problem.work, problem.start, opaque_problem(problem)
-    nothing = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
-    k, _ = place(opaque, nothing, typical_precision(problem))
-    work.beta[:] = 0.0
-    work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
-    work.eta[:] = design.offset
-    work.eta[: design.n_live] += work.beta[0]
-    value = linearise_in(opaque, start.shape, work.eta)
-    if not value > -np.inf:
-        value = _step_from(problem, design, inner_eta, k)
-    value, _, shape, _ = maximise(opaque, k, value, start.shape)
-    value = linearise_in(opaque, shape, work.eta)
-    return GlmStart(
-        work.beta[:k].copy(),
-        work.eta.copy(),
-        value,
-        shape,
-        design.gram(work.weight),
-        times(design, work.score),
-        start.second_hessian,
-        start.second_right,
-    )
+def _start_at_null(
+    problem: GlmProblem, opaque: Any, design: Design, inner_eta: float, null: GlmStart | None
+) -> None:
+    """Fit intercept and always-in columns, from a constant mean unless the fit is known."""
+    work, start = problem.work, problem.start
+    if null is not None and null.eta.size == start.eta.size:
+        start.beta[:], start.eta[:], start.numbers[:] = null.beta, null.eta, null.numbers
+        start.numbers[2] = 0.0
+        linearise_in(opaque, start.numbers[1], start.eta)
+    else:
+        nothing = np.zeros(len(design.flat) - problem.rows.n_fixed, dtype=np.bool_)
+        k, _ = place(opaque, nothing, _typical_precision(problem))
+        work.beta[:] = 0.0
+        work.beta[0] = inner_eta - float(np.average(design.offset, weights=design.total))
+        work.eta[:] = design.offset
+        work.eta[: design.n_live] += work.beta[0]
+        value = linearise_in(opaque, start.numbers[1], work.eta)
+        if not value > -np.inf:
+            value = _step_from(problem, opaque, design, inner_eta, k)
+        _, _, shape, _ = maximise(opaque, k, value, start.numbers[1])
+        start.beta[:], start.eta[:] = work.beta[:k], work.eta
+        start.numbers[:2] = linearise_in(opaque, shape, work.eta), shape
+    start.hessian[:] = design.gram(work.weight)
+    start.gradient[:] = design.times(work.score)
 
 
-def _step_from(problem: GlmProblem, design: Design, constant: float, k: int) -> float:
+def _step_from(problem: GlmProblem, opaque: Any, design: Design, constant: float, k: int) -> float:
     """One scoring step from a constant predictor, where adding it to the offset is impossible."""
-    work, opaque = problem.work, opaque_problem(problem)
-    linearise_in(opaque, problem.start.shape, np.full(work.eta.size, constant))
-    right = times(design, work.weight * (constant - design.offset) + work.score)[:k]
+    work, shape = problem.work, problem.start.numbers[1]
+    linearise_in(opaque, shape, np.full(work.eta.size, constant))
+    right = design.times(work.weight * (constant - design.offset) + work.score)[:k]
     work.beta[:k] = np.linalg.lstsq(design.gram(work.weight)[:k, :k], right, rcond=None)[0]
     work.eta[:] = design.offset + work.beta[:k] @ design.flat[:k]
-    return float(linearise_in(opaque, problem.start.shape, work.eta))
+    return float(linearise_in(opaque, shape, work.eta))
 
 
-def _full_start(problem: GlmProblem, design: Design) -> GlmStart:
-    """Fit all independent columns, with a little ridge so that there is a maximum."""
-    rows, work, opaque = problem.rows, problem.work, opaque_problem(problem)
-    start: GlmStart = problem.start
-    kept = independent_columns(problem.unit_gram, 1e-6, max(design.n_live // 3, 1))
-    mask = np.zeros(len(design.flat) - rows.n_fixed, dtype=np.bool_)
-    mask[kept[kept >= rows.n_fixed] - rows.n_fixed] = True
-    k, independent = place(opaque, mask, typical_precision(problem))
-    if mask.sum() < 2 or not independent:
-        return start
+def _start_at_full(problem: GlmProblem, opaque: Any, design: Design) -> Expansion:
+    """Fit all independent columns; a scoring step away from there is the second place to start."""
+    start, size = problem.start, len(design.flat) - int(problem.rows.n_fixed)
+    expansion, status = _expand(design, problem, opaque, np.ones(size, dtype=np.bool_))
+    if status == Status.OK:
+        start.second_hessian[:], start.second_right[:] = expansion.gram, expansion.cross
+        start.numbers[2] = 1.0
+    return expansion
+
+
+def _expand(
+    design: Design, problem: GlmProblem, opaque: Any, mask: Mask
+) -> tuple[Expansion, Status]:
+    """Expand at the fit of the independent columns of a mask, with a little ridge."""
+    rows, work = problem.rows, problem.work
+    n_fixed, n = int(rows.n_fixed), design.n_live
+    wanted = np.concatenate([np.arange(n_fixed), n_fixed + np.flatnonzero(mask)])
+    kept = columns_to_expand(problem.unit_gram, wanted, n)
+    inside = np.zeros(mask.size, dtype=np.bool_)
+    inside[kept[kept >= n_fixed] - n_fixed] = True
+    precision = _typical_precision(problem)
+    penalty = None
+    if problem.prior != TABLE:
+        k, _ = place(opaque, np.ones(mask.size, dtype=np.bool_), precision)
+        penalty = np.array(work.penalty[n_fixed:k])
+    k, _ = place(opaque, inside, precision)
     if problem.prior == TABLE:
-        work.penalty[rows.n_fixed : k] = RIDGE
-    _, _, shape, status = maximise(opaque, k, np.nan, start.shape)
-    if status != Status.OK:
-        return start
+        work.penalty[n_fixed:k] = RIDGE
+    _, _, shape, status = maximise(opaque, k, np.nan, problem.start.numbers[1])
     linearise_in(opaque, shape, work.eta)
-    right = times(design, work.weight * (work.eta - design.offset) + work.score)
-    return GlmStart(*start[:6], design.gram(work.weight), right)
+    right = work.weight * (work.eta - design.offset) + work.score
+    rescaled = rows.family in (GAUSSIAN, GAMMA)
+    expansion = Expansion(
+        design.gram(work.weight),
+        design.times(right),
+        float(np.sum(right[:n] ** 2 / work.weight[:n])),
+        n_fixed,
+        problem.table,
+        factor=float(shape) if rescaled else 1.0,
+        profiled=float(rows.constants.n) if rescaled and np.isnan(rows.shape) else None,
+        penalty=penalty,
+    )
+    return expansion, Status(int(status))
 
 
-def _plain_start(
-    problem: GlmProblem, design: Design, family: CompiledFamily, link: Link
-) -> GlmStart:
+def _start_plainly(problem: GlmProblem, opaque: Any, design: Design, eta: Column) -> None:
     """Start from R's initial means."""
-    work = problem.work
-    start: GlmStart = problem.start
-    eta = link.eta(family.initial_mean(design.mean, design.total))
-    value = linearise_in(opaque_problem(problem), start.shape, eta)
-    right = times(design, work.weight * (eta - design.offset) + work.score)
-    return GlmStart(*start[:2], value, *start[3:6], design.gram(work.weight), right)
+    work, start = problem.work, problem.start
+    start.numbers[0] = linearise_in(opaque, start.numbers[1], eta)
+    start.second_hessian[:] = design.gram(work.weight)
+    start.second_right[:] = design.times(work.weight * (eta - design.offset) + work.score)
+
+
+def _typical_precision(problem: GlmProblem) -> float:
+    """Prior precision of the slopes, its prior mean where it is unknown."""
+    if problem.prior == NORMAL_LOG_GAMMA:
+        return float(problem.prior_shape / problem.prior_rate)
+    return float(problem.prior_rate)

@@ -76,7 +76,7 @@ class PythonPopulation(AbstractGlmPopulation):
         return self.design.flat[:, : self.design.n_live]
 
     @cached_property
-    def _unit_gram(self) -> Matrix:
+    def unit_gram(self) -> Matrix:
         return self.design.unit_gram()
 
     @property
@@ -133,7 +133,7 @@ class PythonPopulation(AbstractGlmPopulation):
         return np.concatenate([np.arange(self.n_fixed), self.n_fixed + np.flatnonzero(mask)])
 
     def _independent(self, members: Any) -> bool:
-        sub = self._unit_gram[np.ix_(members, members)].copy()
+        sub = self.unit_gram[np.ix_(members, members)].copy()
         if np.any(np.diag(sub) < 0.5):
             return False
         for j in range(len(sub)):

@@ -135,16 +135,16 @@ class ChainRecord:
         prepared = self.problem.prepare(features, population.columns)
         terms = population.prior_terms(self.problem, self.registry)
         budget = self.problem.budget
-        if prepared.size <= prepared.enumeration_limit:
-            found = enumerate_population(
-                prepared, terms, window=budget.window, max_kept=budget.max_models
-            )
-        elif (
+        if (
             self.problem.exact_populations
             and isinstance(prepared, AbstractExpandable)
             and prepared.size <= prepared.expansion_limit
         ):
             found = refine_population(
+                prepared, terms, window=budget.window, max_kept=budget.max_models
+            )
+        elif prepared.size <= prepared.enumeration_limit:
+            found = enumerate_population(
                 prepared, terms, window=budget.window, max_kept=budget.max_models
             )
         else:

@@ -4,9 +4,13 @@ A cheap approximation of all :math:`2^s` log evidences says where to look. Exact
 its order, give errors :math:`e_m` (exact minus approximate), which are nearly additive in what a
 model leaves out. A Bayesian regression :math:`e_m = a + \sum_j b_j m_j + \varepsilon_m`, weighted
 by closeness to the best model, corrects the approximation and says how far it may still be off.
-This goes on until no model that was not evaluated can hold mass. The approximation is then made
-again at the best model found, and the neighbours of the leading models are a check on what is
-missed.
+This goes on until no model that was not evaluated can hold mass that is not known. The
+approximation is then made again at the best model found, and the neighbours of the leading models
+are a check on what is missed.
+
+With few rows nearly all models that hold mass are evaluated. With very many the approximation is
+accurate, its correction more so, and a handful of evaluations is enough. There is no number of
+rows at which one becomes the other.
 """
 
 from typing import Protocol, final
@@ -15,23 +19,31 @@ import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.enumeration import forbid_orphans, prior_of_all
-from dbrm._typing import FloatArray, IntArray, Mask, StatusArray
+from dbrm._typing import FloatArray, IntArray, Mask, Matrix, StatusArray
+from dbrm.search.enumeration import enumerate_population
 from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms, log_sum_exp
 
 __all__ = ["ExpandablePopulation", "refine_population"]
 
 # Models are evaluated that may be this many nats below the best, or two standard deviations of the
-# expected error more.
+# expected error more. The log of the share that is not known is added: a model whose log evidence
+# is known to a tenth of `_ACCURATE` counts as one with a tenth of its mass.
 _WINDOW, _DEVIATIONS = 7.0, 2.0
+# Standard deviation, in nats, up to which the corrected approximation of a model is kept as its
+# log evidence.
+_ACCURATE = 0.1
 # Models further below the best approximation, or beyond so many, are not looked at.
 _FAR, _SHORTLIST = 60.0, 3_000
+# All models of populations of this size are evaluated.
+_SMALL = 4
 # Evaluations at a time, rounds of expansion, and most evaluations of one population.
-_BATCH, _ROUNDS, _MOST = 16, 3, 1_000
-# Neighbours are evaluated of the models that hold this share of the mass.
-_LEADING = 0.99
+_BATCH, _ROUNDS, _MOST = 8, 3, 1_000
+# Neighbours are evaluated of the models that hold this share of the mass, unless the approximation
+# would have to be off by so many standard deviations for one to be within so many nats.
+_LEADING, _SURE, _CLOSE = 0.99, 8.0, 14.0
 # Nats over which a model loses its weight in the regression, and the least standard deviation of
 # an error and of its dependence on one feature.
-_FADE, _LEAST_ERROR, _LEAST_SLOPE = 6.0, 0.01, 0.05
+_FADE, _LEAST_ERROR, _LEAST_SLOPE = 6.0, 0.001, 0.02
 
 
 class ExpandablePopulation(PreparedPopulation, Protocol):
@@ -52,6 +64,8 @@ def refine_population(
         Models further below the best, in nats, are not kept; nor are more than `max_kept`.
     """
     size = population.size
+    if size <= _SMALL:
+        return enumerate_population(population, terms, window=window, max_kept=max_kept)
     log_prior = prior_of_all(terms.feature, terms.size, terms.latent)
     if terms.needed.size:
         forbid_orphans(log_prior, terms.parents, terms.needed)
@@ -67,7 +81,7 @@ def refine_population(
         found.visit_neighbours(candidates)
         found.follow(candidates)
         best = unpack_index([found.best], size)[0]
-        if found.n == before or np.array_equal(best, centre):
+        if found.n == before or found.agrees(candidates) or np.array_equal(best, centre):
             break
         centre = best
     return found.exploration(candidates, window, max_kept)
@@ -85,7 +99,14 @@ class _Candidates:
             order = np.argpartition(-approximate[models], _SHORTLIST)[:_SHORTLIST]
             models = np.sort(models[order])
         self.models = models
-        self.masks = unpack_index(models, size).astype(np.float64)
+        self._size = size
+        self._masks: FloatArray = unpack_index(models, size).astype(np.float64)
+
+    def masks_of(self, models: IntArray) -> FloatArray:
+        """The masks of some models, as numbers."""
+        if models is self.models:
+            return self._masks
+        return np.asarray(unpack_index(models, self._size), dtype=np.float64)
 
 
 @final
@@ -126,8 +147,9 @@ class _Found:
     def follow(self, candidates: _Candidates) -> None:
         """Evaluate models in the order of the best they may be, until none can matter."""
         while self.n < _MOST:
-            corrected, deviation = self._correct(candidates)
+            corrected, deviation = self._errors(candidates).correct(candidates.models)
             highest = corrected + _DEVIATIONS * deviation
+            highest += np.log(np.minimum(deviation / _ACCURATE, 1.0))
             peak = np.max(self._log_posterior)
             peak = peak if peak > -np.inf else np.max(corrected, initial=-np.inf)
             matters = ~self._is_done[candidates.models] & (highest >= peak - _WINDOW)
@@ -137,68 +159,108 @@ class _Found:
             self.evaluate(candidates.models[matters][order])
 
     def visit_neighbours(self, candidates: _Candidates) -> None:
-        """Evaluate all models one flip away from those that hold nearly all of the mass."""
+        """Evaluate models one flip away from those that hold nearly all of the mass."""
         log_posterior = self._log_posterior
         order = np.argsort(-log_posterior, kind="stable")
         share = np.cumsum(np.exp(log_posterior[order] - log_posterior[order[0]]))
         leading = self._models[order[: int(np.searchsorted(share, _LEADING * share[-1])) + 1]]
         flips = np.int64(1) << np.arange(self._population.size, dtype=np.int64)
         around = np.unique(leading[:, None] ^ flips)
-        approximate = candidates.approximate[around]
-        possible = np.isfinite(self._log_prior[around]) & ~self._is_done[around]
-        around = around[possible][np.argsort(-approximate[possible], kind="stable")]
+        around = around[np.isfinite(self._log_prior[around]) & ~self._is_done[around]]
+        corrected, deviation = self._errors(candidates).correct(around)
+        highest = corrected + _SURE * deviation
+        highest += np.log(np.minimum(_SURE * deviation / _ACCURATE, 1.0))
+        near = ~(highest < log_posterior[order[0]] - _CLOSE) | ~np.isfinite(corrected)
+        around = around[near][np.argsort(-corrected[near], kind="stable")]
         self.evaluate(around[: max(_MOST - self.n, 0)])
 
-    def _correct(self, candidates: _Candidates) -> tuple[FloatArray, FloatArray]:
-        """The approximation plus its expected error, and the standard deviation of the error."""
-        approximate = candidates.approximate[candidates.models]
+    def agrees(self, candidates: _Candidates) -> bool:
+        """Whether the approximation itself is accurate for the leading models."""
+        return self._errors(candidates).spread <= _ACCURATE
+
+    def _errors(self, candidates: _Candidates) -> "_Errors":
         before = candidates.approximate[self._models]
         usable = np.isfinite(self._log_evidence) & np.isfinite(before)
-        if not usable.any():
-            return approximate, np.zeros(approximate.size)
         log_posterior = self._log_posterior[usable]
-        error = log_posterior - before[usable]
-        weight = np.exp((log_posterior - log_posterior.max()) / _FADE)
-        weight /= weight.sum()
-        level = float(weight @ error)
-        slope_variance = max(float(weight @ (error - level) ** 2), _LEAST_SLOPE**2)
-        centre = weight @ self._masks[usable]
-        design = self._masks[usable] - centre
-        # In units of the largest weight, so that one model near the top counts as one.
-        counts = weight / weight.max()
-        gram = (design * counts[:, None]).T @ design
-        right = design.T @ (counts * (error - level))
-        variance = slope_variance
-        for _ in range(2):
-            precision = gram / variance + np.eye(gram.shape[0]) / slope_variance
-            slopes = np.linalg.solve(precision, right / variance)
-            left = error - level - design @ slopes
-            variance = max(float(weight @ left**2), _LEAST_ERROR**2)
-        root = np.linalg.cholesky(np.linalg.inv(precision))
-        distance = candidates.masks - centre
-        deviation = np.sqrt(variance + np.square(distance @ root).sum(axis=1))
-        return approximate + level + distance @ slopes, deviation
+        return _Errors(
+            candidates, self._masks[usable], log_posterior, log_posterior - before[usable]
+        )
 
     def exploration(self, candidates: _Candidates, window: float, max_kept: int) -> Exploration:
-        """What was found; models that were not evaluated count as lost by what they may hold."""
-        corrected, _ = self._correct(candidates)
-        missed = log_sum_exp(corrected[~self._is_done[candidates.models]])
-        log_posterior = self._log_posterior
+        """What was found; other models count as lost unless their evidence is known."""
+        others = candidates.models[~self._is_done[candidates.models]]
+        corrected, deviation = self._errors(candidates).correct(others)
+        known = deviation <= _ACCURATE
+        missed = log_sum_exp(corrected[~known])
+        models = np.concatenate([self._models, others[known]])
+        masks = unpack_index(models, self._population.size)
+        log_prior = self._log_prior[models]
+        log_posterior = np.concatenate([self._log_posterior, corrected[known]])
+        statuses = np.concatenate(
+            [self._statuses, np.zeros(int(known.sum()), dtype=self._statuses.dtype)]
+        )
         log_mass = log_sum_exp(log_posterior)
         order = np.argsort(-log_posterior, kind="stable")
         inside = log_posterior[order] >= log_posterior[order[0]] - window
         kept = order[inside][:max_kept]
         dropped = log_sum_exp(np.delete(log_posterior, kept))
         counts = np.bincount(self._statuses, minlength=1)
+        evidence = np.concatenate([self._log_evidence, corrected[known] - log_prior[self.n :]])
         return Exploration(
-            masks=self._masks[kept].astype(np.bool_),
-            log_evidence=self._log_evidence[kept],
-            log_prior=self._log_prior[self._models[kept]],
-            statuses=self._statuses[kept],
-            inclusion=np.exp(log_posterior - log_mass) @ self._masks,
+            masks=masks[kept],
+            log_evidence=evidence[kept],
+            log_prior=log_prior[kept],
+            statuses=statuses[kept],
+            inclusion=np.exp(log_posterior - log_mass) @ masks,
             log_mass=log_mass,
             log_lost=float(np.logaddexp(dropped, missed)),
             n_evaluated=self.n,
             status_counts={int(s): int(counts[s]) for s in np.flatnonzero(counts)},
-            last=self._masks[order[0]].astype(np.bool_),
+            last=masks[order[0]],
         )
+
+
+@final
+class _Errors:
+    """The regression of the errors of one approximation on the masks."""
+
+    def __init__(
+        self, candidates: _Candidates, masks: FloatArray, log_posterior: FloatArray, e: FloatArray
+    ) -> None:
+        self._candidates = candidates
+        size = masks.shape[1]
+        # Without a single error nothing is known.
+        self._level, self._variance = 0.0, 1.0
+        self._centre, self._slopes = np.zeros(size), np.zeros(size)
+        self._root: Matrix = np.zeros((size, size))
+        self.spread = np.inf
+        if e.size:
+            self._regress(masks, log_posterior, e)
+
+    def _regress(self, masks: FloatArray, log_posterior: FloatArray, error: FloatArray) -> None:
+        weight = np.exp((log_posterior - log_posterior.max()) / _FADE)
+        weight /= weight.sum()
+        self._level = float(weight @ error)
+        self.spread = float(np.sqrt(weight @ (error - self._level) ** 2))
+        slope_variance = max(self.spread, _LEAST_SLOPE) ** 2
+        self._centre = weight @ masks
+        design = masks - self._centre
+        # In units of the largest weight, so that one model near the top counts as one.
+        counts = weight / weight.max()
+        gram = (design * counts[:, None]).T @ design
+        right = design.T @ (counts * (error - self._level))
+        variance = slope_variance
+        for _ in range(2):
+            precision = gram / variance + np.eye(gram.shape[0]) / slope_variance
+            self._slopes = np.linalg.solve(precision, right / variance)
+            left = error - self._level - design @ self._slopes
+            variance = max(float(weight @ left**2), _LEAST_ERROR**2)
+        self._variance = variance
+        self._root = np.linalg.cholesky(np.linalg.inv(precision))
+
+    def correct(self, models: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The approximation plus its expected error, and the standard deviation of the error."""
+        distance = self._candidates.masks_of(models) - self._centre
+        deviation = np.sqrt(self._variance + np.square(distance @ self._root).sum(axis=1))
+        corrected = self._candidates.approximate[models] + self._level + distance @ self._slopes
+        return np.asarray(corrected), np.asarray(deviation)
