@@ -66,13 +66,13 @@ def pss(pid="self"):
 
 def search(family, n, path=None, **settings):
     import dbrm
-    from dbrm import tall
+    from dbrm.run import out_of_core
 
-    usual, tall.TALL_ROWS = tall.TALL_ROWS, 1_000
+    usual, out_of_core.TALL_ROWS = out_of_core.TALL_ROWS, 1_000
     small = simulate(2_000, family)
     warm = dbrm.fit(*small, family=family, n_chains=2, n_populations=3, n_jobs=2, random_state=1)
     warm.predict(small[0][:10])
-    tall.TALL_ROWS = usual
+    out_of_core.TALL_ROWS = usual
     baseline = pss()
     data = simulate(n, family) if path is None else (path, "y")
     print(json.dumps({"baseline": baseline}), flush=True)
