@@ -10,8 +10,12 @@ from dbrm._typing import Column, Matrix
 __all__ = ["explained_share", "shortest", "shortest_between"]
 
 # What rounding may cost (nats).
-_LOSS = 0.01
+_LOSS = 0.1
 _MOST_DIGITS = 12
+# A column whose part outside the model is smaller than this share of its size is inside.
+_FLAT = 1e-7
+# Below one, so that the logarithm of what is left is finite.
+_MOST = 1.0 - 1e-12
 
 
 def shortest(value: float, share: Callable[[float], float], n_rows: int) -> float:
@@ -54,5 +58,8 @@ def explained_share(column: Column, residual: Column, span: Matrix) -> float:
     with np.errstate(all="ignore"):
         centred = column - column.mean()
         centred = centred - span @ (span.T @ centred)
-        share = float((residual @ centred) ** 2 / ((centred @ centred) * (residual @ residual)))
-    return share if 0.0 <= share < 1.0 else 0.0
+        squares = float(centred @ centred)
+        if not squares > _FLAT**2 * float(column @ column):
+            return 0.0
+        share = float((residual @ centred) ** 2 / (squares * (residual @ residual)))
+    return min(share, _MOST) if share >= 0.0 else 0.0
