@@ -36,7 +36,7 @@ from dbrm import datasets  # noqa: E402
 POPULATIONS = (2, 5, 10, 20, 40, 80)
 SEEDS, CHAINS = 5, 4
 SEARCHES = ("old", "new")
-COLUMNS = ("data", "populations", "seed", "cpu_seconds", "log_mass", "models", "best")
+COLUMNS = ("data", "populations", "seed", "cpu_seconds", "log_mass", "shared", "models", "best")
 # Curves closer than this, in nats, count as the same: one per cent of the mass.
 TOLERANCE = 0.01
 # Panels that reach further down than this have a logarithmic axis below -1 nat.
@@ -113,13 +113,16 @@ def run(name, n_populations, seed):
     )
     seconds = process_time() - started
     models = posterior.models
-    log_mass = np.logaddexp.reduce((models["log_evidence"] + models["log_prior"]).to_numpy())
+    log_posterior = (models["log_evidence"] + models["log_prior"]).to_numpy()
+    # Functions with numbers of their own inside, such as sin{2.3*x}, are unknown to the old search.
+    known = np.array([not any("{" in text for text in model) for model in models["features"]])
     return {
         "data": name,
         "populations": n_populations,
         "seed": seed,
         "cpu_seconds": f"{seconds:.3f}",
-        "log_mass": f"{log_mass:.6f}",
+        "log_mass": f"{np.logaddexp.reduce(log_posterior):.6f}",
+        "shared": f"{np.logaddexp.reduce(log_posterior[known], initial=-np.inf):.6f}",
         "models": len(models),
         "best": " + ".join(models["features"][0]),
     }
@@ -149,10 +152,13 @@ def measure(path, names, efforts, n_seeds):
             print(*list(found.values())[:-1], flush=True)
 
 
-def curves(tables):
-    """Medians over the seeds, in nats below the largest mass found, by data set and search."""
+def curves(tables, models="log_mass"):
+    """Medians over the seeds, in nats below the largest mass found, by data set and search.
+
+    `models` is the column that counts: all models, or those ``"shared"`` by both searches.
+    """
     runs = pd.concat([table.assign(search=search) for search, table in tables.items()])
-    runs["log_mass"] -= runs.groupby("data")["log_mass"].transform("max")
+    runs["log_mass"] = runs[models] - runs.groupby("data")[models].transform("max")
     columns = ["cpu_seconds", "log_mass"]
     return runs.groupby(["data", "search", "populations"], sort=False)[columns].median()
 
@@ -223,43 +229,43 @@ def draw(median, names):
     plt.close(figure)
 
 
+def verdict(name, all_models, shared):
+    """A line of the page: is new above old everywhere?"""
+    ahead, ratio = compare(*(all_models.loc[search] for search in SEARCHES))
+    among_shared, _ = compare(*(shared.loc[search] for search in SEARCHES))
+    return (
+        name,
+        f"{ahead.min():+.2f}",
+        f"{ahead.max():+.2f}",
+        f"{among_shared.min():+.2f}",
+        "not reached" if np.isnan(ratio) else f"{ratio:.1f}",
+        "yes" if ahead.min() >= -TOLERANCE else "**no**",
+    )
+
+
 def write_page():
     tables = {
         search: pd.read_csv(RESULTS / f"mass_found_{search}.csv")
         for search in SEARCHES
         if (RESULTS / f"mass_found_{search}.csv").exists()
     }
-    median = curves(tables)
+    median, shared = curves(tables), curves(tables, "shared")
     names = [name for name in DATA if name in median.index.get_level_values("data")]
     draw(median, names)
-    verdicts, lines = [], []
-    for name in names:
-        both = [median.loc[name, search] for search in SEARCHES if search in median.loc[name].index]
-        if len(both) == len(SEARCHES):
-            ahead, ratio = compare(*both)
-            verdicts.append(
-                (
-                    name,
-                    f"{ahead.min():+.2f}",
-                    f"{ahead.max():+.2f}",
-                    "not reached" if np.isnan(ratio) else f"{ratio:.1f}",
-                    "yes" if ahead.min() >= -TOLERANCE else "**no**",
-                )
-            )
-        lines += [
-            (
-                name,
-                search,
-                populations,
-                f"{row['cpu_seconds']:.2f}",
-                f"{row['log_mass']:.2f}",
-            )
-            for search in SEARCHES
-            if search in median.loc[name].index
-            for populations, row in median.loc[name, search].iterrows()
-        ]
+    measured = {name: median.loc[name].index.unique("search") for name in names}
+    verdicts = [
+        verdict(name, median.loc[name], shared.loc[name])
+        for name in names
+        if len(measured[name]) == len(SEARCHES)
+    ]
+    lines = [
+        (name, search, populations, f"{row['cpu_seconds']:.2f}", f"{row['log_mass']:.2f}")
+        for name in names
+        for search in measured[name]
+        for populations, row in median.loc[name, search].iterrows()
+    ]
     above = sum(line[-1] == "yes" for line in verdicts)
-    header = ("", "least", "most", "times as fast to the old search's best", "above everywhere")
+    header = ("", "least", "most", "least, shared models", "times as fast to the old best", "above")
     text = f"""# Posterior mass found against time
 
 {len(names)} data sets, {CHAINS} chains of 2 to 80 populations, medians of {SEEDS} seeds. The mass found is the sum of
@@ -271,7 +277,9 @@ core, once compiled. Where the search starts more than {WIDE:g} nats down, the a
 ![Posterior mass found against processor time, old search and new](mass_found.png)
 
 New less old, in nats of log mass, at the times of the old search (interpolated). New is above old
-everywhere, to {TOLERANCE:g} nats, on {above} of {len(verdicts)} data sets.
+everywhere, to {TOLERANCE:g} nats, on {above} of {len(verdicts)} data sets. *Shared models* have no function with numbers
+of its own inside, such as `sin{{2.3*x}}`: the old search did not know these, and what they add is not counted there.
+*Times as fast* compares the times at which each came to the old search's largest mass.
 
 {markdown_table(header, verdicts)}
 
