@@ -19,7 +19,7 @@ from dbrm.features.evaluation import (
     training_ranges,
 )
 from dbrm.features.interval import REALS, Interval
-from dbrm.features.knots import fit_knots, moments, standardize
+from dbrm.features.knots import fit_knots, knot_after, moments, shortest_between, standardize
 from dbrm.features.library import TRANSFORMS
 from dbrm.features.nodes import Covariate, Modification, Product
 from dbrm.features.parametric import hinge, hinge_down, power, step, step_down
@@ -64,6 +64,7 @@ __all__ = [
     "get_transform",
     "hinge",
     "hinge_down",
+    "knot_after",
     "modify",
     "moments",
     "multiply",
@@ -73,6 +74,7 @@ __all__ = [
     "render",
     "resolve_transforms",
     "shortened",
+    "shortest_between",
     "standardize",
     "step",
     "step_down",

@@ -43,7 +43,8 @@ def to_sympy(feature: Feature, symbols: Mapping[str, Any] | None = None) -> Any:
             case Product():
                 return sp.Mul(*children)
             case Projection():
-                terms = [sp.Float(w) * c for w, c in zip(node.weights, children, strict=True)]
+                pairs = zip(node.weights, children, strict=True)
+                terms = [c if w == 1.0 else sp.Float(w) * c for w, c in pairs]
                 bias = [] if node.bias is None else [sp.Float(node.bias)]
                 return _sympy_applied(node.transform, sp.Add(*bias, *terms), node.knot)
             case Standardized():
@@ -118,7 +119,7 @@ def _latex_sum(node: Projection, children: Sequence[str], digits: int) -> str:
     for weight, child in zip(node.weights, children, strict=True):
         sign = "" if not parts else " - " if weight < 0.0 else " + "
         number = latex_number(abs(weight) if parts else weight, digits)
-        parts.append(rf"{sign}{number} \, {child}")
+        parts.append(f"{sign}{child}" if number == "1" else rf"{sign}{number} \, {child}")
     return "".join(parts)
 
 

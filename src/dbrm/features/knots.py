@@ -16,7 +16,7 @@ from dbrm.features.nodes import Modification
 from dbrm.features.projection import Projection, Standardized
 from dbrm.features.traversal import fold
 
-__all__ = ["fit_knots", "moments", "standardize"]
+__all__ = ["fit_knots", "knot_after", "moments", "shortest_between", "standardize"]
 
 # Significant digits of the scale of a standardised argument.
 _DIGITS = 4
@@ -64,6 +64,23 @@ def _quantile(column: Column, probability: float | None) -> float:
     finite = column[np.isfinite(column)]
     # Without a finite value the knot does not matter: the column's status excludes the feature.
     return float(np.quantile(finite, probability or 0.0)) if finite.size else 0.0
+
+
+def knot_after(column: Column, value: float) -> float | None:
+    """Return a knot of few digits between a training value and the next larger one, if any."""
+    above = column[column > value]
+    return shortest_between(value, float(np.min(above))) if above.size else None
+
+
+def shortest_between(low: float, high: float) -> float:
+    """Return the number of fewest decimals near the middle of an open interval."""
+    middle = 0.5 * low + 0.5 * high
+    first = -floor(log10(max(abs(low), abs(high))))
+    for places in range(first, first + 17):
+        rounded = round(middle, places)
+        if low < rounded < high:
+            return rounded
+    return middle
 
 
 def standardize(columns: Matrix) -> Matrix:

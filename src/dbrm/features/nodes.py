@@ -118,6 +118,10 @@ class Modification(Feature):
         """Apply the same transform to another child."""
         return Modification(self.transform, children[0], self.knot)
 
+    def unfitted(self, child: Feature) -> "Modification":
+        """Apply the same transform to another child; a knot at a quantile is to be learnt again."""
+        return Modification(self.transform, child, self.knot if self.transform.free_knot else None)
+
     def with_knot(self, knot: float) -> "Modification":
         """Return the same feature with the value of its knot."""
         return Modification(self.transform, self.children[0], knot)

@@ -10,7 +10,15 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evolution.operators import Grammar, Operators, Parents, create, draw_operator
 from dbrm.evolution.problem import Filtration
 from dbrm.evolution.projection import OptimizeThenTransform
-from dbrm.features import Covariate, Modification, Product, Projection, project, resolve_transforms
+from dbrm.features import (
+    Covariate,
+    Modification,
+    Product,
+    Projection,
+    modify,
+    project,
+    resolve_transforms,
+)
 
 # One false alarm per million runs.
 ALARM = 1e-6
@@ -181,3 +189,23 @@ def test_factors_and_arguments_may_be_negated(rng):
     chosen = grammar(Operators(0, 1, 1, 0), transforms=("not", "tanh"))
     made = {str(create(rng, parents(), chosen, build)) for _ in range(400)}
     assert {"x*not(z)", "not(x)*not(z)", "tanh(not(x))", "x*z", "tanh(z)"} <= made
+
+
+def test_a_function_with_a_free_knot_is_built_where_its_column_is_known(rng):
+    knots = resolve_transforms("free-knots")
+    chosen = grammar(Operators(0, 0, 1, 0), transforms=("tanh",), knots=knots)
+    asked = []
+
+    def draw_knot(_, transform, children):
+        asked.append(transform)
+        return modify(transform, children[0], 1.5)
+
+    made = [create(rng, parents(), chosen, draw_knot) for _ in range(100)]
+    assert set(asked) == set(knots)
+    assert len(asked) == sum(feature.transform.free_knot for feature in made) < 100
+
+
+def test_only_functions_with_free_knots_are_functions_enough(rng):
+    only = Operators(mutation=0, crossover=0, modification=1, projection=0)
+    assert draw_operator(rng, grammar(only, transforms=())) is None
+    assert draw_operator(rng, grammar(only, transforms=(), knots=resolve_transforms("hinge"))) == 2

@@ -16,11 +16,13 @@ from dbrm.features import (
     evaluate,
     fit_knots,
     get_transform,
+    knot_after,
     modify,
     parse_feature,
     project,
     render,
     shortened,
+    shortest_between,
     topology_of,
 )
 
@@ -134,3 +136,14 @@ def test_the_function_can_be_taken_off_and_the_child_replaced():
 def test_evaluation_with_others_shares_columns():
     values, _ = evaluate([parse_feature(text) for text in VALUES], TABLE)
     np.testing.assert_allclose(values.T, list(VALUES.values()), atol=1e-15)
+
+
+def test_a_knot_after_a_value_has_few_digits_and_the_same_rows_above():
+    column = np.array([0.0, 1.23456, 1.34567, 7.0])
+    assert knot_after(column, 1.23456) == 1.3
+    assert knot_after(column, 7.0) is None
+    for low, high in ((1e-9, 2e-9), (-1.0, 1.0), (999.9, 1000.1), (1.0, 1.0 + 1e-15)):
+        knot = shortest_between(low, high)
+        assert low <= knot <= high
+    assert shortest_between(-1.0, 1.0) == 0.0
+    assert shortest_between(999.9, 1000.1) == 1000.0

@@ -15,8 +15,8 @@ import numpy as np
 
 from dbrm._kernels.knots import knot_shares
 from dbrm._typing import Column, Matrix
-from dbrm.evolution.newcomers.rounding import explained_share, shortest, shortest_between
-from dbrm.features import Feature, Transform, modify, multiply
+from dbrm.evolution.newcomers.rounding import explained_share, shortest
+from dbrm.features import Feature, Transform, modify, multiply, shortest_between
 
 __all__ = ["propose_knots"]
 

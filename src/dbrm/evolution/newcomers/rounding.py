@@ -7,7 +7,7 @@ import numpy as np
 
 from dbrm._typing import Column, Matrix
 
-__all__ = ["explained_share", "shortest", "shortest_between"]
+__all__ = ["explained_share", "shortest"]
 
 # What rounding may cost (nats).
 _LOSS = 0.1
@@ -36,17 +36,6 @@ def shortest(value: float, share: Callable[[float], float], n_rows: int) -> floa
         if 0.5 * n_rows * (np.log1p(-share(rounded)) - np.log1p(-best)) <= _LOSS:
             return rounded
     return value
-
-
-def shortest_between(low: float, high: float) -> float:
-    """Return the number of fewest decimals near the middle of an open interval."""
-    middle = 0.5 * low + 0.5 * high
-    first = -floor(log10(max(abs(low), abs(high))))
-    for places in range(first, first + 17):
-        rounded = round(middle, places)
-        if low < rounded < high:
-            return rounded
-    return middle
 
 
 def explained_share(column: Column, residual: Column, span: Matrix) -> float:

@@ -88,7 +88,7 @@ def _build_up(
             assert node.transform is not None
             made = strategy.build(rng, node.transform, sound, context)
         elif isinstance(node, Modification):
-            made = Modification(node.transform, sound[0])
+            made = node.unfitted(sound[0])
         elif isinstance(node, Standardized):
             made = Standardized(sound[0])
         else:

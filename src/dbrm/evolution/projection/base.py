@@ -17,7 +17,16 @@ from dbrm._typing import Column, FloatArray
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import AbstractEngine, AbstractPredictorLikelihood
-from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, modify, project
+from dbrm.features import (
+    ColumnCache,
+    Feature,
+    Transform,
+    evaluate,
+    fit_knots,
+    knot_after,
+    modify,
+    project,
+)
 
 __all__ = [
     "STRATEGIES",
@@ -114,8 +123,8 @@ class Projector:
     ) -> Feature | None:
         """The projection of these children, ``None`` if it has no finite weights.
 
-        A function with a free knot is not projected: of its one child it gets a knot drawn from
-        the training values.
+        A function with a free knot is not projected: of its one child it gets a knot next to a
+        training value that is drawn.
 
         Parameters
         ----------
@@ -136,8 +145,8 @@ class Projector:
         context: "ProjectionContext",
     ) -> Feature | None:
         child, column, _ = context.trial(child)
-        knot = column[int(rng.integers(column.size))]
-        return modify(transform, child, float(knot)) if np.isfinite(knot) else None
+        knot = knot_after(column, float(column[int(rng.integers(column.size))]))
+        return None if knot is None else modify(transform, child, knot)
 
     @cached_property
     def likelihood(self) -> AbstractPredictorLikelihood:

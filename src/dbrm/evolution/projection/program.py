@@ -66,9 +66,7 @@ def replace_weights(
         if all(new is old for new, old in zip(children, node.children, strict=True)):
             return node
         if isinstance(node, Modification):
-            # A free knot belongs to the topology.
-            knot = node.knot if node.transform.free_knot else None
-            return Modification(node.transform, children[0], knot)
+            return node.unfitted(children[0])
         if isinstance(node, Standardized):
             return Standardized(children[0])
         return node.with_children(children)

@@ -25,7 +25,7 @@ from dbrm.evolution.projection import (
     resolve_strategy,
 )
 from dbrm.evolution.projection.program import free_projections
-from dbrm.features import covariate, evaluate, get_transform, multiply, parse_feature, project
+from dbrm.features import covariate, evaluate, get_transform, multiply, parse_feature, project, walk
 
 X1, X2, X3, X4 = (covariate(f"x{j}") for j in range(1, 5))
 TANH, SIN = get_transform("tanh"), get_transform("sin")
@@ -294,3 +294,23 @@ def test_fits_run_with_every_strategy(rng, strategy, algorithm):
     parsed = [parse_feature(text) for text in texts]
     fixed = strategy == "bayes"
     assert any(getattr(feature, "weights_in_identity", False) is fixed for feature in parsed)
+
+
+def test_a_free_knot_is_drawn_between_training_values(rng, respond, nested, table, projector):
+    """Alone it is drawn; inside a projection whose weights are optimised it stays."""
+    engine = respond(rng, "gaussian", nested)
+    build = projector(engine, 3).build
+    # None where the largest value is drawn.
+    drawn = [build(rng, get_transform("hinge"), [X1]) for _ in range(20)]
+    hinges = [hinge for hinge in drawn if hinge is not None]
+    column = table.column("x1")
+    assert len(set(hinges)) > 10
+    for hinge in hinges:
+        assert column.min() < hinge.knot < column.max()
+        assert hinge.children == (X1,)
+    hinge = hinges[0]
+    outer = build(rng, TANH, [build(rng, TANH, [hinge, X2]), X3])
+    assert hinge in set(walk(outer))
+    step = build(rng, get_transform("step"), [outer])
+    assert step.transform.name == "step"
+    assert len(np.unique(step.evaluate(table))) == 2
