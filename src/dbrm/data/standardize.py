@@ -6,9 +6,10 @@ that 1e300 and 1e-300 are harmless. It sees numbers, no user input.
 
 from collections.abc import Sequence
 from math import isfinite, nan, sqrt
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dbrm._typing import Column, Matrix
 from dbrm.data.table import is_binary
@@ -17,6 +18,7 @@ from dbrm.errors import InvalidDataError
 __all__ = ["Scale", "apply_scaling", "learn_scaling", "moments", "to_unit_length"]
 
 Scale = Literal["standard"] | None
+Floats = TypeVar("Floats", bound=npt.NDArray[np.floating[Any]])
 
 
 def moments(column: Column, *, ddof: int = 0, exact: bool = False) -> tuple[float, float]:
@@ -62,14 +64,14 @@ def apply_scaling(
 
 
 def to_unit_length(
-    columns: Matrix, *, smallest: float = 0.0, fill: float = nan, in_place: bool = False
-) -> Matrix:
+    columns: Floats, *, smallest: float = 0.0, fill: float = nan, in_place: bool = False
+) -> Floats:
     """Centre columns and scale them to unit length.
 
     Parameters
     ----------
     columns
-        Rows by columns, of any size; changed if `in_place`.
+        Rows by columns, of any size, in single or double precision; changed if `in_place`.
     smallest
         A column is constant if its standard deviation is at most this share of its largest
         absolute value.
@@ -79,10 +81,10 @@ def to_unit_length(
     with np.errstate(all="ignore"):
         largest = np.maximum(np.max(columns, axis=0), -np.min(columns, axis=0))
         scale = np.where(largest > 0.0, largest, nan)
-        unit = np.divide(columns, scale, out=columns if in_place else None)
+        unit: Floats = np.divide(columns, scale, out=columns if in_place else None)
         unit -= unit.mean(axis=0)
         length = np.sqrt(np.einsum("nk,nk->k", unit, unit))
         varies = length > smallest * sqrt(len(columns))
-        unit /= np.where(varies, length, nan)
+        np.divide(unit, np.where(varies, length, nan), out=unit)
     unit[:, ~varies] = fill
     return unit

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dbrm._kernels.bits import unpack_index
-from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
@@ -142,6 +142,10 @@ class AbstractEngine(ABC):
     @abstractmethod
     def n_rows(self) -> int:
         """Number of rows of the response."""
+
+    def take(self, rows: IntArray) -> "AbstractEngine | None":  # noqa: ARG002
+        """The same engine on some of the rows; ``None`` where it needs all of them."""
+        return None
 
     @abstractmethod
     def prepare(self, columns: Matrix) -> AbstractPrepared:

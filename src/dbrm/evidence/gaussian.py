@@ -18,7 +18,7 @@ import scipy.linalg
 from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_many
 from dbrm._kernels.screening import score_row
-from dbrm._typing import Column, FloatArray, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
 from dbrm.evidence.base import (
     AbstractEngine,
     AbstractPrepared,
@@ -171,6 +171,13 @@ class GaussianEngine(AbstractEngine):
         vanished = (spread <= noise) | (left**2 <= DEPENDENCE_TOLERANCE * spread**2)
         block /= np.where(vanished, inf, left)
         return block
+
+    def take(self, rows: IntArray) -> "GaussianEngine":
+        return GaussianEngine(
+            self.response[rows],
+            self.prior,
+            *(None if v is None else v[rows] for v in (self.weights, self.always, self.offset)),
+        )
 
     def prepare(self, columns: Matrix) -> "GaussianPopulation":
         block = self._free(columns)

@@ -20,7 +20,7 @@ import numpy as np
 from dbrm._kernels.glm import TABLE
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._kernels.glm_problem import GlmStart
-from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
@@ -194,6 +194,13 @@ class GlmEngine(AbstractEngine):
         """Where populations start whose equal rows are not merged."""
         population = self._prepare(np.zeros((self.n_rows, 0)), expand=False, merge=False)
         return population.problem.start if isinstance(population, GlmPopulation) else None
+
+    def take(self, rows: IntArray) -> "GlmEngine | None":
+        per_row = ("weights", "always", "offset", "trials", "exposure")
+        taken = {name: v[rows] for name in per_row if (v := getattr(self, name)) is not None}
+        if not np.any(self._totals[rows] > 0):
+            return None
+        return replace(self, response=self.response[rows], **taken)
 
     def prepare(self, columns: Matrix) -> AbstractGlmPopulation:
         return self._prepare(columns, expand=True)

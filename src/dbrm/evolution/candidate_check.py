@@ -9,18 +9,18 @@ test; of the best few the exact log posterior is computed and the largest gain r
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb
 from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm._typing import FloatArray, Matrix
 from dbrm.data import to_unit_length
-from dbrm.evidence import ScoreTest
 from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.projection import OptimizeThenTransform
+from dbrm.evolution.sweep.levels import Scored
+from dbrm.evolution.sweep.products import Subset, draw_subsets, most_factors, product_columns
+from dbrm.evolution.sweep.scores import Baselines
 from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, multiply
 from dbrm.status import Status
 
@@ -28,17 +28,12 @@ __all__ = ["Candidate", "check_candidates"]
 
 # Limits: cells (rows times products) computed, products, and features of other kinds.
 _CELLS, _MOST_PRODUCTS, _OTHERS = 20_000_000, 60_000, 1_000
-_MOST_FACTORS = 10
 # Rows used for ranking, columns held at once, candidates whose evidence is computed.
-_MOST_ROWS, _AT_ONCE, _CHECKED = 5_000, 500, 12
+_MOST_ROWS, _AT_ONCE, _CHECKED = 2_000, 500, 12
 # Places of the best model in which candidates are tried, and features found to make others from.
 _MOST_PLACES, _PARENTS = 10, 20
-# Share of the variance outside a span below which a column counts as inside.
-_IN_SPAN = 1e-6
 # Spread below which a column, scaled to one, counts as constant; products have seven digits.
 _FLAT = 1e-6
-
-Subset = tuple[int, ...]
 
 
 @final
@@ -105,19 +100,6 @@ def check_candidates(
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """The best model, whole or without one of its features: what a candidate is added to."""
-
-    score_test: ScoreTest
-    residual: Column
-    basis: Matrix
-    left_out: int | None
-    # Log posterior without the candidate, less that of the best model.
-    offset: float
-
-
-@final
 @dataclass(frozen=True, slots=True)
 class _ExpectedGain:
     """Expected gain in log posterior of a column, at its best place."""
@@ -137,7 +119,9 @@ class _Check:
         self._sample = problem.table.take(self._rows)
         self._columns = evaluate(model, problem.table)[0]
         self._log_posterior = self._exact(self._columns, model)
-        self._places = [self._place(j) for j in (None, *range(min(len(model), _MOST_PLACES)))]
+        self._left_out = [None, *range(min(len(model), _MOST_PLACES))]
+        self._baselines = Baselines(problem, self._columns, self._left_out).on(self._rows)
+        self._offsets = [self._offset(j) for j in self._left_out]
 
     def _exact(self, columns: Matrix, features: list[Feature]) -> float:
         prior = self._problem.model_prior
@@ -145,45 +129,30 @@ class _Check:
         size = float(prior.size_log_prior(np.array([len(features)]))[0])
         return self._problem.engine.log_evidence(columns)[0] + terms + size
 
-    def _place(self, left_out: int | None) -> _Place:
-        kept = np.arange(len(self._model)) != (-1 if left_out is None else left_out)
-        columns = self._columns[:, kept]
-        features = [f for f, inside in zip(self._model, kept, strict=True) if inside]
-        score_test = self._problem.engine.score_test(columns)
-        fixed = np.hstack([self._problem.always_columns, columns])[self._rows]
-        basis, _ = np.linalg.qr(to_unit_length(fixed, smallest=_FLAT, fill=0.0))
-        residual = score_test.residual[self._rows] - score_test.residual[self._rows].mean()
-        residual = residual - basis @ (basis.T @ residual)
+    def _offset(self, left_out: int | None) -> float:
+        """Log posterior without the candidate, less that of the best model; its price in size."""
+        kept = [j for j in range(len(self._model)) if j != left_out]
+        features = [self._model[j] for j in kept]
+        if len(features) + 1 > self._problem.max_model_size:
+            return -np.inf
         size = np.array([len(features), len(features) + 1])
         price = np.diff(self._problem.model_prior.size_log_prior(size))
-        offset = self._exact(columns, features) - self._log_posterior + float(price[0])
-        if len(features) + 1 > self._problem.max_model_size:
-            offset = -np.inf
-        return _Place(score_test, residual, basis, left_out, offset)
+        log_posterior = self._exact(self._columns[:, kept], features)
+        return log_posterior - self._log_posterior + float(price[0])
 
     def products(
         self, rng: np.random.Generator, share: float
-    ) -> Iterator[tuple[list[Subset], Matrix]]:
+    ) -> Iterator[tuple[list[Subset], Scored]]:
         """Products of distinct covariates with their columns, block by block."""
-        grammar = self._problem.grammar
-        if not grammar.operators.crossover > 0:
-            return
         count = int(share * min(_CELLS // self._rows.size, _MOST_PRODUCTS))
-        limits = grammar.max_complexity, 2**grammar.max_depth, self._sample.n_columns
-        largest = min(*limits, _MOST_FACTORS)
+        largest = most_factors(self._problem.grammar, self._sample.n_columns)
         values = self._sample.values
         # Products of many large numbers overflow, and scale does not matter.
         values = values / np.maximum(np.max(np.abs(values), axis=0), np.finfo(float).tiny)
-        # For ranking only; one covariate after the other, so that copies are of whole stretches.
-        factors = np.ascontiguousarray(values.T, dtype=np.float32)
-        for subsets in _draw_subsets(rng, len(factors), largest, count):
+        for subsets in draw_subsets(rng, self._sample.n_columns, 2, largest, count):
             for start in range(0, len(subsets), _AT_ONCE):
                 part = subsets[start : start + _AT_ONCE]
-                index = np.array(part).T
-                columns = factors[index[0]]
-                for others in index[1:]:
-                    columns *= factors[others]
-                yield part, columns.T
+                yield part, product_columns(values, part)
 
     def price_of_products(self, subsets: list[Subset]) -> FloatArray:
         """Log prior of products of one size, from an example."""
@@ -226,26 +195,17 @@ class _Check:
         prices = np.array([prior.feature_log_prior(feature) for feature in features])
         return evaluate(features, self._sample)[0], prices
 
-    def best_of(self, columns: Matrix, prices: FloatArray) -> list[tuple[_ExpectedGain, int]]:
+    def best_of(self, columns: Scored, prices: FloatArray) -> list[tuple[_ExpectedGain, int]]:
         """The best few columns, each with its expected gain."""
-        columns = to_unit_length(columns, smallest=_FLAT)
-        sound = np.isfinite(columns[0])
-        columns[:, ~sound] = 0.0
-        gains = np.array([self._gains(place, columns, sound) for place in self._places]) + prices
+        shares = self._baselines.shares(to_unit_length(columns, smallest=_FLAT))
+        usable = np.isfinite(shares)
+        gains = np.full(shares.shape, -np.inf)
+        for k, score_test in enumerate(self._baselines.score_tests):
+            gain = score_test.gain(np.where(usable[k], shares[k], 0.0))
+            gains[k] = np.where(usable[k], gain + self._offsets[k] + prices, -np.inf)
         best, places = gains.max(axis=0), gains.argmax(axis=0)
         order = np.argsort(-best, kind="stable")[:_CHECKED].tolist()
         return [(_ExpectedGain(best[j], places[j]), j) for j in order if np.isfinite(best[j])]
-
-    def _gains(self, place: _Place, columns: Matrix, sound: Mask) -> FloatArray:
-        norm = float(place.residual @ place.residual)
-        inside = place.basis.T @ columns
-        left = 1.0 - np.einsum("kn,kn->n", inside, inside)
-        usable = sound & (left > _IN_SPAN)
-        if place.offset == -np.inf or not norm > 0 or not usable.any():
-            return np.full(sound.size, -np.inf)
-        share = (place.residual @ columns) ** 2 / (np.maximum(left, _IN_SPAN) * norm)
-        gain = place.score_test.gain(np.clip(np.where(usable, share, 0.0), 0.0, 1.0))
-        return np.where(usable, gain + place.offset, -np.inf)
 
     def exact(self, feature: Feature, place: int) -> Candidate | None:
         """Its exact gain at this place."""
@@ -253,31 +213,9 @@ class _Check:
         feature, column, status = problem.column_of(feature)
         if status is not Status.OK:
             return None
-        left_out = self._places[place].left_out
+        left_out = self._left_out[place]
         kept = [j for j in range(len(self._model)) if j != left_out]
         features = [*(self._model[j] for j in kept), feature]
         whole = np.column_stack([self._columns[:, kept], column])
         gain = self._exact(whole, features) - self._log_posterior
         return Candidate(str(feature), float(gain)) if np.isfinite(gain) else None
-
-
-def _draw_subsets(
-    rng: np.random.Generator, n_items: int, largest: int, count: int
-) -> Iterator[list[Subset]]:
-    """Subsets of each size from two to `largest`: all of them where there is room.
-
-    Each size may take three quarters of what the smaller ones have left.
-    """
-    for size in range(2, largest + 1):
-        allotted = 3 * count // 4
-        if comb(n_items, size) <= allotted:
-            subsets = list(combinations(range(n_items), size))
-        elif n_items < size**2:
-            order = rng.random((allotted, n_items)).argpartition(size - 1, axis=1)[:, :size]
-            subsets = [tuple(row) for row in order.tolist()]
-        else:
-            drawn = rng.integers(n_items, size=(allotted, size))
-            subsets = [tuple(row) for row in drawn.tolist() if len(set(row)) == size]
-        count -= len(subsets)
-        if subsets:
-            yield subsets

@@ -500,3 +500,14 @@ def test_lost_digits_never_look_like_evidence():
     for values, _ in (prepared.log_evidence_of_all(8), prepared.log_evidence(masks)):
         assert np.all(values < exact + 1e-3)
         assert np.median(np.abs(values - exact)) < 1e-6
+
+
+def test_some_of_the_rows_are_an_engine_of_their_own(rng):
+    """Weights, offset and always-in columns go with their rows."""
+    y, columns, always = rng.normal(size=40), rng.normal(size=(40, 3)), rng.normal(size=(40, 1))
+    weights, offset = rng.integers(1, 4, 40).astype(float), rng.normal(size=40)
+    rows = np.arange(0, 40, 3)
+    given = {"weights": weights, "always": always, "offset": offset}
+    taken = GaussianEngine(y, Jeffreys(), **given).take(rows)
+    alone = GaussianEngine(y[rows], Jeffreys(), **{name: v[rows] for name, v in given.items()})
+    assert taken.log_evidence(columns[rows]) == alone.log_evidence(columns[rows])

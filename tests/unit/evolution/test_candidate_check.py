@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import dbrm
-from dbrm.evolution.candidate_check import Candidate, _draw_subsets, check_candidates
+from dbrm.evolution.candidate_check import Candidate, check_candidates
+from dbrm.evolution.sweep.products import draw_subsets
 from dbrm.features import parse_feature
 
-SHORT = {"n_populations": 2, "n_chains": 2, "n_jobs": 1, "random_state": 0}
+# Without the sweep, which finds such products itself.
+SHORT = {"sweep": 0, "n_populations": 2, "n_chains": 2, "n_jobs": 1, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +109,13 @@ def test_full_models_only_exchange(posed, rng):
 
 
 def test_subsets_are_all_where_they_are_few(rng):
-    found = [s for part in _draw_subsets(rng, 10, 6, 5000) for s in part]
+    found = [s for part in draw_subsets(rng, 10, 2, 6, 5000) for s in part]
     assert found == [s for size in range(2, 7) for s in combinations(range(10), size)]
-    some = [s for part in _draw_subsets(rng, 40, 4, 2000) for s in part]
+    some = [s for part in draw_subsets(rng, 40, 2, 4, 2000) for s in part]
     assert len(some) <= 2000
     assert [s for s in some if len(s) == 2] == list(combinations(range(40), 2))
     assert {len(s) for s in some} == {2, 3, 4}
-    assert {len(s) for part in _draw_subsets(rng, 20, 8, 2000) for s in part} == set(range(2, 9))
+    assert {len(s) for part in draw_subsets(rng, 20, 2, 8, 2000) for s in part} == set(range(2, 9))
     assert all(len(set(s)) == len(s) and max(s) < 40 for s in some)
 
 

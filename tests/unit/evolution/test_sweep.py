@@ -7,6 +7,7 @@ from tests.unit.evolution.simple import simple_features
 import dbrm
 from dbrm.evolution import sweep_features
 from dbrm.evolution.registry import same_up_to_affine
+from dbrm.evolution.sweep import candidates
 from dbrm.evolution.sweep import simple as sweep
 from dbrm.evolution.sweep.levels import level_sizes
 from dbrm.features import covariate, modify, multiply, resolve_transforms
@@ -104,13 +105,13 @@ def test_leaders_are_shortened_where_the_rest_is_noise(rng, pose, monkeypatch):
     assert law.canonical == "x1*x1*x4"
     longer = multiply(law, covariate("x2"))
 
-    def with_longer(self, pool):
-        return pool.add([longer], 1)
+    def with_longer(self):
+        return self._pool.add([longer], 1)
 
-    monkeypatch.setattr(sweep._Ranking, "_find_leaders", with_longer)
-    monkeypatch.setattr(sweep._Ranking, "_exchange", lambda self, pool, leaders: leaders)
+    monkeypatch.setattr(sweep._Sweep, "_find_leaders", with_longer)
+    monkeypatch.setattr(sweep._Sweep, "_exchange", lambda self, leaders: leaders)
     assert sweep_features(problem, 4)[0] is law
-    monkeypatch.setattr(sweep._Ranking, "_shorten", lambda self, pool, leaders: leaders)
+    monkeypatch.setattr(sweep._Sweep, "_shorten", lambda self, leaders: leaders)
     assert sweep_features(problem, 4)[0] is longer
 
 
@@ -139,22 +140,42 @@ def test_nothing_is_swept_when_not_asked(rng, pose, most):
 def test_the_work_is_bounded(rng, pose, monkeypatch):
     """With less room the complexity is lowered, then rows are thinned out."""
     values, response = planted(rng, n=2000)
-    monkeypatch.setattr(sweep, "_MOST_CELLS", 100_000)
-    monkeypatch.setattr(sweep, "_FEWEST_ROWS", 250)
+    monkeypatch.setattr(candidates, "_MOST_CELLS", 100_000)
+    monkeypatch.setattr(candidates, "_FEWEST_ROWS", 250)
     seen = []
-    build = sweep.build_levels
+    build = candidates.build_levels
 
-    def spy(table, names, rows, transforms, most):
+    def spy(table, names, rows, transforms, most, pause):
         seen.append((rows.size, most))
-        return build(table, names, rows, transforms, most)
+        return build(table, names, rows, transforms, most, pause)
 
-    monkeypatch.setattr(sweep, "build_levels", spy)
+    monkeypatch.setattr(candidates, "build_levels", spy)
     pool = sweep_features(pose(values, response, transforms=("tanh", "sin")), 4)
     ((n_rows, most),) = seen
     assert n_rows * sum(level_sizes(5, 2, most)) <= 100_000
     assert n_rows >= 250
     assert most == 3
     assert str(pool[0]) == "x1*x1*x4"
+
+
+def test_of_many_rows_some_are_compared_and_all_give_the_constants(rng, pose, monkeypatch):
+    """Centre and scale in a feature are those of all rows, whatever rows it was found on."""
+    values = np.exp(rng.normal(size=(3000, 3)))
+    y = 3 * np.sin((values[:, 1] - values[:, 1].mean()) / values[:, 1].std())
+    problem = pose(values, y + rng.normal(size=3000), transforms=["sin[z]", "tanh[z]"])
+    everywhere = sweep_features(problem, 3)[0]
+    monkeypatch.setattr(sweep, "_MOST_ROWS", 500)
+    monkeypatch.setattr(candidates, "_MOST_ROWS", 200)
+    assert sweep_features(problem, 3)[0].text == everywhere.text
+    assert everywhere.text.startswith("sin((x2 - ")
+
+
+def test_products_of_many_covariates_are_looked_at(rng, pose):
+    """No part of the parity of six signs shows anything."""
+    signs = rng.choice([-1.0, 1.0], size=(200, 9))
+    y = signs[:, :6].prod(axis=1) + rng.normal(size=200)
+    problem = pose(signs, y, transforms=["sin"])
+    assert str(sweep_features(problem, 4)[0]) == "x1*x2*x3*x4*x5*x6"
 
 
 def test_of_many_covariates_the_strongest_are_swept_and_none_is_overlooked(rng, pose, monkeypatch):

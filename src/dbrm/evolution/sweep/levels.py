@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from dbrm._typing import Mask, Matrix
 from dbrm.data import Table
+from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.features import Feature, Transform, covariate, modify, multiply, standardize
 
-__all__ = ["Index", "Level", "Maker", "build_levels", "level_sizes"]
+__all__ = ["Index", "Level", "Maker", "Scored", "build_levels", "level_sizes"]
 
 Index = npt.NDArray[np.int64]
+# Columns of either precision.
+Scored = npt.NDArray[np.floating[Any]]
 _PRODUCT, _COVARIATE = -1, -2
 # Columns multiplied at once.
 _AT_ONCE = 256
@@ -75,16 +78,27 @@ def _add_atoms(products: list[int], count: int, complexity: int, most: int) -> N
 
 
 def build_levels(
-    table: Table, names: Sequence[str], rows: Index, transforms: Sequence[Transform], most: int
+    table: Table,
+    names: Sequence[str],
+    rows: Index,
+    transforms: Sequence[Transform],
+    most: int,
+    pause: Pause = never,
 ) -> list[Level]:
-    """Levels of complexity 1 to `most` over these covariates, on these rows."""
+    """Levels of complexity 1 to `most` over these covariates, on these rows.
+
+    When `pause` returns true, the levels that are complete are returned, at least the first.
+    """
     columns = np.column_stack([table.column(name)[rows] for name in names])
     atoms = np.arange(len(names), dtype=np.int64)
     made = np.column_stack([np.full(len(names), _COVARIATE), atoms, atoms])
     levels = [Level(columns, made, atoms, *_two_valued(columns))]
     with np.errstate(all="ignore"):
         for complexity in range(2, most + 1):
-            levels.append(_next_level(transforms, levels, complexity))
+            level = _next_level(transforms, levels, complexity, pause)
+            if level is None:
+                break
+            levels.append(level)
     return levels
 
 
@@ -102,8 +116,13 @@ def _two_valued(columns: Matrix) -> tuple[Mask, Mask]:
     return two, no_square
 
 
-def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity: int) -> Level:
-    """Modifications of the level below, and products of an atom with a smaller feature."""
+def _next_level(
+    transforms: Sequence[Transform], levels: list[Level], complexity: int, pause: Pause
+) -> Level | None:
+    """Modifications of the level below, and products of an atom with a smaller feature.
+
+    None if `pause` returned true before all of them were there.
+    """
     below = levels[complexity - 2]
     starts = np.cumsum([0, *(level.size for level in levels)])
     inner = [
@@ -133,6 +152,8 @@ def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity
     place = 0
     standard = standardize(below.columns) if any(g.base for g in transforms) else below.columns
     for transform, chosen in zip(transforms, inner, strict=True):
+        if pause():
+            return None
         arguments = below.columns if transform.base is None else standard
         arguments = arguments if chosen.size == below.size else arguments[:, chosen]
         # One knot per column; broadcasting does the rest.
@@ -143,6 +164,8 @@ def _next_level(transforms: Sequence[Transform], levels: list[Level], complexity
         place += chosen.size
     for one, left, other, right in pairs:
         for start in range(0, left.size, _AT_ONCE):
+            if pause():
+                return None
             chosen, partner = left[start : start + _AT_ONCE], right[start : start + _AT_ONCE]
             into = columns[:, place : place + chosen.size]
             np.multiply(one[:, chosen], other[:, partner], out=into)

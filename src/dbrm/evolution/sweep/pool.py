@@ -11,11 +11,14 @@ from dbrm._typing import Column, Matrix
 from dbrm.evidence import AbstractPrepared
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
-from dbrm.features import Feature, evaluate
+from dbrm.features import ColumnCache, Feature, evaluate, fit_knots
 from dbrm.search import Mjmcmc, OptimiserMix, PriorTerms, enumerate_population
 from dbrm.status import Status
 
 __all__ = ["SweepPool"]
+
+# Cells (rows times columns) of columns that are kept, and of sub-expressions.
+_MOST_CELLS = 4_000_000
 
 
 @final
@@ -26,43 +29,76 @@ class SweepPool:
         self._problem = problem
         self._registry = Registry(problem.table)
         self._heredity_rule = problem.heredity_rule(self._registry)
-        self._columns: dict[int, Column | None] = {}
+        self._taken: dict[int, None] = {}
+        self._evaluated: dict[int, tuple[Feature, Column | None] | None] = {}
+        self._given: dict[int, Feature] = {}
+        self._shared = ColumnCache()
+
+    def evaluate(self, feature: Feature) -> tuple[Feature, Column] | None:
+        """The feature with its knots learned, and its column; ``None`` if it has none.
+
+        Every feature is evaluated once.
+        """
+        if feature.key not in self._evaluated:
+            self._evaluated[feature.key] = self._column_of(feature)
+        found = self._evaluated[feature.key]
+        if found is None:
+            return None
+        fitted, column = found
+        return fitted, self._column(fitted) if column is None else column
+
+    def _column_of(self, feature: Feature) -> tuple[Feature, Column | None] | None:
+        simple = self._problem.simplify(feature)
+        if not self._problem.grammar.admits(simple):
+            return None
+        table = self._problem.table
+        if len(self._shared) * table.n_rows > _MOST_CELLS:
+            self._shared.clear()
+        fitted = fit_knots(simple, table, self._shared)
+        values, statuses = evaluate([fitted], table, self._shared)
+        if statuses[0] != Status.OK:
+            return None
+        self._given.setdefault(fitted.key, simple)
+        # Columns of tall data are computed again when they are needed.
+        room = len(self._evaluated) * table.n_rows < _MOST_CELLS
+        return fitted, values[:, 0] if room else None
+
+    def _column(self, fitted: Feature) -> Column:
+        return evaluate([fitted], self._problem.table)[0][:, 0]
 
     def add(self, features: list[Feature], take: int, *, fresh_only: bool = True) -> list[int]:
         """Take features in, at most `take` new ones; return the numbers of those taken."""
-        grammar = self._problem.grammar
         taken: list[int] = []
         for feature in features:
             if len(taken) == take:
                 break
-            simple = self._problem.simplify(feature)
-            if not grammar.admits(simple):
+            found = self.evaluate(feature)
+            if found is None or not self._informative(found[0]):
                 continue
-            fitted, column, status = self._problem.column_of(simple)
-            if status is not Status.OK:
+            number = self._registry.number(*found)
+            if number in self._taken and fresh_only:
                 continue
-            number = self._registry.number(fitted, column)
-            if number not in self._columns:
-                # Hundreds of columns: those of tall data are made again when they are needed.
-                self._columns[number] = None if self._problem.out_of_core else column
-            elif fresh_only:
-                continue
+            self._taken[number] = None
             if number not in taken:
                 taken.append(number)
         return taken
 
+    def _informative(self, fitted: Feature) -> bool:
+        """Whether a feature carries what the problem asks for."""
+        if self._registry.known(fitted) is None:
+            return self._problem.column_of(fitted, self._shared)[2] is Status.OK
+        return True
+
     def feature(self, number: int) -> Feature:
-        """The feature of this number."""
-        return self._registry.features[number]
+        """The feature of this number, as it was given: without numbers learned from the rows."""
+        return self._given[self._registry.features[number].key]
 
     def columns(self, numbers: list[int]) -> Matrix:
         """Training columns of these features."""
         if not numbers:
             return np.empty((self._problem.table.n_rows, 0))
-        kept = [column for n in numbers if (column := self._columns[n]) is not None]
-        if len(kept) == len(numbers):
-            return np.column_stack(kept)
-        return evaluate([self.feature(number) for number in numbers], self._problem.table)[0]
+        found = [self.evaluate(self.feature(number)) for number in numbers]
+        return np.column_stack([pair[1] for pair in found if pair is not None])
 
     def best_subset(self, numbers: list[int], start: list[int]) -> list[int]:
         """The most probable model over these features; if they are many, by ascent from `start`."""
@@ -109,5 +145,5 @@ class SweepPool:
 
     def features(self, first: list[int]) -> list[Feature]:
         """All features, these first."""
-        rest = [number for number in self._columns if number not in first]
+        rest = [number for number in self._taken if number not in first]
         return [self.feature(number) for number in (*first, *rest)]

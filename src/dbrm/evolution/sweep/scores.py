@@ -1,4 +1,4 @@
-r"""Scores of many features at once.
+r"""Scores of many columns at once, beside one model or several.
 
 `PairProducts` scores all pairwise products of two sets of columns without forming the products.
 For columns :math:`x, z` and a centred residual :math:`r`, the share of the residual that
@@ -7,28 +7,32 @@ For columns :math:`x, z` and a centred residual :math:`r`, the share of the resi
 .. math:: \frac{(\sum_i r_i x_i z_i)^2}
     {\{\sum_i x_i^2 z_i^2 - (\sum_i x_i z_i)^2 / n\} \sum_i r_i^2} .
 
-A million products over a thousand rows take well under a second. `rank_again` scores features
-found on some of the rows of an out-of-core table again, on all rows of its sample.
+`Baselines` scores columns beside a model and beside the same model without one of its features:
+a basis :math:`Q` of the whole model contains those of the others, so that one matrix product
+:math:`(Q, r_1, \ldots, r_m)^T C` scores the columns :math:`C` beside all of them.
+
+Columns may be in single precision: scores say where to look, and the best are scored again.
 """
 
-from collections.abc import Iterator
-from math import log
+from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, Matrix
+from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.data import to_unit_length
 from dbrm.evidence import ScoreTest
 from dbrm.evolution.problem import Problem
-from dbrm.features import Feature, evaluate, fit_knots
+from dbrm.evolution.sweep.levels import Index, Scored
 
-__all__ = ["PairProducts", "rank_again"]
+__all__ = ["Baselines", "PairProducts"]
 
-
-_BLOCK = 256
+_BLOCK, _ROWS = 256, 512
 # Products that keep less than this share of their raw variance are constant to rounding.
 _LEAST_VARIANCE = 1e-9
+# Share of a column's variance outside a span below which it counts as inside, by precision.
+_IN_SPAN = {4: 1e-5, 8: 1e-6}
 
 
 @final
@@ -36,65 +40,110 @@ class PairProducts:
     """All products of a column of one set and a column of another, as correlates of residuals.
 
     Columns should be of order one. The variances of the products, which no residual changes,
-    are computed once: one number for every product.
+    are computed once, in double precision: one number for every product.
     """
 
-    def __init__(self, left: Matrix, right: Matrix) -> None:
+    def __init__(self, left: Scored, right: Scored) -> None:
         self._left, self._right = left, right
-        squares = right * right
-        # For 0/1 columns sums and sums of squares are the same.
-        plain = bool(np.array_equal(squares, right) and np.array_equal(left * left, left))
-        self._inverse = np.empty((left.shape[1], right.shape[1]))
-        for start in range(0, left.shape[1], _BLOCK):
-            block = left[:, start : start + _BLOCK]
-            with np.errstate(all="ignore"):
-                sums = block.T @ right
-                raw = sums if plain else (block * block).T @ squares
-                variance = raw - sums * sums / len(left)
-                usable = variance > _LEAST_VARIANCE * raw
-                self._inverse[start : start + _BLOCK] = np.where(usable, 1.0 / variance, 0.0)
+        shape = left.shape[1], right.shape[1]
+        sums, raw = np.zeros(shape), np.zeros(shape)
+        with np.errstate(all="ignore"):
+            for start in range(0, len(left), _ROWS):
+                x = left[start : start + _ROWS].astype(np.float64)
+                z = right[start : start + _ROWS].astype(np.float64)
+                sums += x.T @ z
+                raw += (x * x).T @ (z * z)
+            variance = raw - sums * sums / len(left)
+            usable = variance > _LEAST_VARIANCE * raw
+            self._inverse = np.where(usable, 1.0 / variance, 0.0).astype(left.dtype)
 
-    def shares(self, residual: Column) -> Iterator[tuple[int, Matrix]]:
-        """Explained shares of a centred residual, in blocks.
+    def shares(self, residual: Scored) -> Iterator[tuple[int, Scored]]:
+        """Explained shares of a centred residual of unit length, in blocks.
 
         Yields the first column of ``left`` in the block, then shares by ``right``. Where a
         product is constant or not finite the share is zero.
         """
-        norm = float(residual @ residual)
+        residual = residual.astype(self._left.dtype)
         for start in range(0, self._left.shape[1], _BLOCK):
             block = self._left[:, start : start + _BLOCK]
-            inverse = self._inverse[start : start + _BLOCK]
             with np.errstate(all="ignore"):
-                share = ((block * residual[:, None]).T @ self._right) ** 2 * (inverse / norm)
-            yield start, np.where(np.isfinite(share), np.minimum(share, 1.0), 0.0)
+                share = (block * residual[:, None]).T @ self._right
+                share *= share
+                share *= self._inverse[start : start + _BLOCK]
+            np.nan_to_num(share, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            yield start, np.minimum(share, 1.0, out=share)
 
 
-# Columns held at once.
-_COLUMNS = 32
+@final
+class Baselines:
+    """What candidates are added to: a model, whole or without one of its features.
 
-
-def rank_again(
-    problem: Problem, score_test: ScoreTest, model: Matrix, features: list[Feature], tried: int
-) -> list[tuple[float, Feature]]:
-    """Expected gain in log posterior of each feature, beside a model with these columns.
-
-    The best of the features `tried` look better than they are: the share of the residual that
-    the best of them explains by chance is subtracted.
+    Parameters
+    ----------
+    model
+        Columns of the model, on all rows of the problem's table.
+    left_out
+        For each baseline the column that is left out; ``None`` for the whole model.
     """
-    basis, _ = np.linalg.qr(to_unit_length(model, fill=0.0))
-    residual = score_test.residual - score_test.residual.mean()
-    residual = residual - basis @ (basis.T @ residual)
-    norm = float(residual @ residual)
-    shares = np.zeros(len(features))
-    for start in range(0, len(features), _COLUMNS):
-        part = features[start : start + _COLUMNS]
-        fitted = [fit_knots(problem.simplify(feature), problem.table) for feature in part]
-        columns = to_unit_length(evaluate(fitted, problem.table)[0], fill=0.0, in_place=True)
-        left = 1.0 - np.sum((basis.T @ columns) ** 2, axis=0)
+
+    def __init__(self, problem: Problem, model: Matrix, left_out: Sequence[int | None]) -> None:
+        self._fixed = np.hstack([problem.always_columns, model])
+        n_always = problem.always_columns.shape[1]
+        self._inside: list[list[int]] = []
+        self.score_tests: list[ScoreTest] = []
+        for j in left_out:
+            kept = [k for k in range(model.shape[1]) if k != j]
+            self._inside.append([*range(n_always), *(n_always + k for k in kept)])
+            self.score_tests.append(problem.engine.score_test(model[:, kept]))
+        self._project(slice(None))
+
+    def on(self, rows: Index) -> "Baselines":
+        """The same baselines, for candidates on some of the rows."""
+        if rows.size == len(self._fixed):
+            return self
+        thinned = copy(self)
+        thinned._project(rows)
+        return thinned
+
+    def _project(self, rows: Index | slice) -> None:
+        """A basis of the whole model, how those of its parts lie in it, and the residuals."""
+        self._basis, triangle = np.linalg.qr(to_unit_length(self._fixed[rows], fill=0.0))
+        self._turns = [np.linalg.qr(triangle[:, inside])[0] for inside in self._inside]
+        self.residuals = np.empty((len(self._basis), len(self._turns)))
+        for k, (score_test, turn) in enumerate(zip(self.score_tests, self._turns, strict=True)):
+            residual = score_test.residual[rows]
+            self.residuals[:, k] = self._unit_residual(residual, self._basis @ turn)
+
+    @staticmethod
+    def _unit_residual(residual: Column, basis: Matrix) -> Column:
+        """The residual about its mean and outside the basis, of unit length, or zero."""
+        residual = residual - residual.mean()
+        residual = residual - basis @ (basis.T @ residual)
+        norm = float(np.linalg.norm(residual))
+        return residual / norm if norm > 0 else residual
+
+    def shares(self, columns: Scored) -> FloatArray:
+        """Explained share of each residual (rows) by each column, which has unit length.
+
+        NaN where a column lies in the span of the model or is not finite, or nothing is left.
+        """
+        stacked = np.hstack([self._basis, self.residuals]).astype(columns.dtype)
         with np.errstate(all="ignore"):
-            found = (residual @ columns) ** 2 / (left * norm)
-        shares[start : start + len(part)] = np.where(left > 1e-6, found, 0.0)
-    noise = 2.0 * log(tried) / problem.table.n_rows
-    gains = score_test.gain(np.clip(np.nan_to_num(shares - noise), 0.0, 1.0))
-    prior = problem.model_prior.feature_log_prior
-    return [(float(gain) + prior(f), f) for gain, f in zip(gains, features, strict=True)]
+            products = (stacked.T @ columns).astype(np.float64)
+        inside, along = np.vsplit(products, [self._basis.shape[1]])
+        shares = np.full(along.shape, np.nan)
+        for k, turn in enumerate(self._turns):
+            if not np.any(self.residuals[:, k]):
+                continue
+            with np.errstate(all="ignore"):
+                turned = turn.T @ inside
+                left = 1.0 - np.einsum("kn,kn->n", turned, turned)
+                usable = left > _IN_SPAN[columns.itemsize]
+                shares[k] = np.where(usable, np.minimum(along[k] ** 2 / left, 1.0), np.nan)
+        return shares
+
+    def outside(self, columns: Scored) -> FloatArray:
+        """Share of each column, which has unit length, outside the span of the whole model."""
+        with np.errstate(all="ignore"):
+            inside = (self._basis.astype(columns.dtype).T @ columns).astype(np.float64)
+            return np.asarray(1.0 - np.einsum("kn,kn->n", inside, inside))

@@ -1,43 +1,36 @@
 r"""The low-complexity sweep: every simple feature is scored once before the search.
 
 All canonical features up to a small complexity (covariates, modifications, products;
-no projections) are ranked by their expected gain in log posterior: first beside the null
-model, then beside the model of the leaders found so far, until no gain exceeds the cost in
-the prior. Columns in memory are limited to a number of cells; products beyond that are
-scored pair by pair without being formed. The best features form a pool that every chain draws
+no projections), and products of many distinct covariates, are ranked by their expected gain in
+log posterior: first beside the null model, then beside the model of the leaders found so far,
+until no gain exceeds the cost in the prior. The best features form a pool that every chain draws
 from. The sweep is deterministic, and its ranking is never reported: it only decides where
 chains look first.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, Matrix
+from dbrm._typing import Matrix
 from dbrm.data import to_unit_length
-from dbrm.evidence import ScoreTest
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.sweep.levels import Index, Level, Maker, build_levels, level_sizes
+from dbrm.evolution.sweep.candidates import SimpleFeatures
 from dbrm.evolution.sweep.pool import SweepPool
-from dbrm.evolution.sweep.scores import PairProducts, rank_again
-from dbrm.features import Feature, covariate, multiply, shortened
+from dbrm.evolution.sweep.scores import Baselines
+from dbrm.features import ColumnCache, Feature, fit_knots, shortened
 
 __all__ = ["sweep_features"]
 
-# Cells (rows times features) held at once, in all and as a share of tall data, which is to need
-# little memory beside itself; and rows below which screening is too noisy.
-_MOST_CELLS, _TALL_SHARE = 20_000_000, 0.25
-# Features of tall data, found on few rows, that are ranked again on the whole sample for each
-# one that is taken.
-_WIDER = 3
-# Smallest standard deviation of a column, relative to its largest absolute value.
-_FLAT = 1e-9
-_FEWEST_ROWS = 1_000
-# Most pairs of columns whose products are scored in one round.
-_MOST_PAIRS = 3_000_000
+# Rows on which the best candidates are compared; with more of them, evenly spaced ones.
+_MOST_ROWS = 10_000
 # Features taken in the first round of ranking and in each of the later ones.
 _TAKE_FIRST, _TAKE_LATER, _ROUNDS = 60, 15, 14
+# Features scored again for each one that is taken.
+_WIDER = 3
 # Passes over the leaders to exchange them, and most features weighed against each other.
 _EXCHANGES, _MOST_CANDIDATES = 2, 20
 # Most features taken in because they are combinations of the leaders.
@@ -46,33 +39,41 @@ _MOST_COMBINED = 8
 _IN_SPAN = 1e-9
 # With more covariates than this the sweep uses those most correlated with the response.
 _MOST_COVARIATES = 60
-# Covariates looked at together when there are more.
-_OUTSIDERS = 1_000
+# Columns scored again at once.
+_AT_ONCE = 64
 
 
 def sweep_features(problem: Problem, max_complexity: int, pause: Pause = never) -> list[Feature]:
     """Return the features of largest expected gain and at most this complexity, best first.
 
     The complexity is lowered, and rows are thinned out evenly, until the work fits the
-    limits of this module. When `pause` returns true, those found until then are returned.
+    limits of this package. When `pause` returns true, those found until then are returned.
     """
-    grammar = problem.grammar
-    most = min(max_complexity, grammar.max_complexity)
+    most = min(max_complexity, problem.grammar.max_complexity)
     if most < 2 or problem.table.n_columns == 0 or pause():
         return []
-    names = _strongest(problem, _MOST_COVARIATES)
-    sizes = level_sizes(len(names), len(grammar.transforms), most)
-    rows_wanted = min(problem.table.n_rows, _FEWEST_ROWS)
-    cells = _MOST_CELLS
-    if problem.out_of_core is not None:
-        cells = min(cells, int(_TALL_SHARE * problem.n_rows * problem.table.n_columns))
-    while len(sizes) > 1 and sum(sizes) * rows_wanted > cells:
-        sizes.pop()
-    n_rows = max(rows_wanted, min(problem.table.n_rows, cells // max(sum(sizes), 1)))
-    rows = np.linspace(0, problem.table.n_rows - 1, n_rows).astype(np.int64)
-    levels = build_levels(problem.table, names, rows, grammar.transforms, len(sizes))
-    maker = Maker(levels, names, grammar.transforms)
-    return _Ranking(problem, maker, levels, rows, most, pause).pool()
+    thinned = _thin(problem)
+    candidates = SimpleFeatures(thinned, _strongest(thinned, _MOST_COVARIATES), most, pause)
+    found = _Sweep(thinned, candidates, pause, problem.n_rows).features()
+    # Numbers in features (knots, centres, scales) come from all rows.
+    cache = ColumnCache()
+    return [fit_knots(feature, problem.table, cache) for feature in found]
+
+
+def _thin(problem: Problem) -> Problem:
+    """The same problem on evenly spaced rows, if there are many."""
+    n_rows = problem.table.n_rows
+    rows = np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64)
+    engine = problem.engine.take(rows) if rows.size < n_rows else None
+    if engine is None:
+        return problem
+    rule = problem.information
+    return replace(
+        problem,
+        table=problem.table.take(rows),
+        engine=engine,
+        information=None if rule is None else replace(rule, weights=rule.weights[rows]),
+    )
 
 
 def _strongest(problem: Problem, most: int) -> list[str]:
@@ -84,85 +85,41 @@ def _strongest(problem: Problem, most: int) -> list[str]:
     return [names[j] for j in np.sort(np.argsort(-strength, kind="stable")[:most])]
 
 
-class _Ranking:
-    """Ranks the swept features by expected gain and builds the best ones."""
+class _Sweep:
+    """Finds leaders among the candidates, and collects what ranks high beside them."""
 
     def __init__(
-        self,
-        problem: Problem,
-        maker: Maker,
-        levels: list[Level],
-        rows: Index,
-        most: int,
-        pause: Pause,
+        self, problem: Problem, candidates: SimpleFeatures, pause: Pause, n_rows: int
     ) -> None:
         self._problem = problem
+        self._candidates = candidates
         self._pause = pause
-        self._maker = maker
-        self._rows = rows
-        self._starts = np.cumsum([0, *(level.size for level in levels)])
-        self._raw = [_scale(level.columns, in_place=True) for level in levels]
-        self._columns = to_unit_length(np.hstack(self._raw), smallest=_FLAT, in_place=True)
-        self._sound = ~np.isnan(self._columns[0])
-        self._prior = np.concatenate(
-            [
-                np.full(level.size, self._example(start))
-                for level, start in self._with_starts(levels)
-                if level.size
-            ]
-        )
-        self._pairs = self._pair_levels(len(levels), most)
-        self._products = {(a, b): PairProducts(self._raw[a], self._raw[b]) for a, b in self._pairs}
-        n_candidates = self._columns.shape[1] + sum(
-            self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
-        )
-        # On thinned-out rows the best of many candidates looks better than it is.
-        thinned = rows.size < problem.n_rows
-        self._noise = 2.0 * log(n_candidates) / rows.size if thinned else 0.0
-        self._tried = n_candidates
+        self._pool = SweepPool(problem)
+        # On some of the rows the best of many candidates looks better than it is.
+        thinned = problem.table.n_rows < n_rows
+        self._noise = 2.0 * log(candidates.count) / problem.table.n_rows if thinned else 0.0
 
-    def _with_starts(self, levels: list[Level]) -> list[tuple[Level, int]]:
-        return [(level, int(start)) for level, start in zip(levels, self._starts, strict=False)]
-
-    def _example(self, position: int, *others: int) -> float:
-        """Prior of a class of features, taken from one example."""
-        feature = multiply(*(self._maker.feature(p) for p in (position, *others)))
-        return self._problem.model_prior.feature_log_prior(feature)
-
-    def _pair_levels(self, held: int, most: int) -> list[tuple[int, int]]:
-        """Pairs of levels whose products are too many to hold but not to score."""
-        pairs = []
-        for total in range(held + 1, most + 1):
-            for first in range(1, total // 2 + 1):
-                second = total - first
-                if second > held:
-                    continue
-                n_pairs = self._raw[first - 1].shape[1] * self._raw[second - 1].shape[1]
-                if 0 < n_pairs <= _MOST_PAIRS:
-                    pairs.append((first - 1, second - 1))
-        return pairs
-
-    def pool(self) -> list[Feature]:
+    def features(self) -> list[Feature]:
         """Find leaders one by one, exchange each for something better, collect the best.
 
         The model of the leaders comes first in the pool, then other features of large expected
         gain, in the order in which they were found.
         """
-        pool = SweepPool(self._problem)
-        leaders = self._find_leaders(pool)
+        leaders = self._find_leaders()
         for _ in range(_EXCHANGES):
             before = set(leaders)
-            leaders = self._exchange(pool, leaders)
+            leaders = self._exchange(leaders)
             if set(leaders) == before or self._pause():
                 break
-        return pool.features(first=self._shorten(pool, leaders))
+        return self._pool.features(first=self._shorten(leaders))
 
-    def _find_leaders(self, pool: SweepPool) -> list[int]:
+    def _find_leaders(self) -> list[int]:
         """Rank beside the model so far and add the best feature, while its gain is positive."""
+        pool = self._pool
         leaders: list[int] = []
         for round_ in range(_ROUNDS):
             take = _TAKE_LATER if round_ else _TAKE_FIRST
-            ranked = self._rank(pool.columns(leaders), 3 * take)
+            (ranked,) = self._rank(pool.columns(leaders), [None], _WIDER * take)
             if not ranked or (round_ and ranked[0][0] <= 0.0):
                 break
             features = [feature for _, feature in ranked]
@@ -175,32 +132,35 @@ class _Ranking:
                 break
         return pool.best_subset(leaders, leaders)
 
-    def _exchange(self, pool: SweepPool, leaders: list[int]) -> list[int]:
+    def _exchange(self, leaders: list[int]) -> list[int]:
         """Try to replace every leader once, and keep the best model."""
-        combined = pool.add(self._combined(pool.columns(leaders)), _MOST_COMBINED)
-        candidates = [*leaders, *combined]
-        for left_out in leaders:
-            if self._pause():
-                break
-            others = [leader for leader in leaders if leader != left_out]
-            ranked = self._rank(pool.columns(others), _TAKE_LATER)
-            known = pool.add([feature for _, feature in ranked], _TAKE_LATER, fresh_only=False)
+        pool = self._pool
+        if not leaders or self._pause():
+            return leaders
+        model = pool.columns(leaders)
+        candidates = [*leaders, *pool.add(self._combined(model), _MOST_COMBINED)]
+        for ranked in self._rank(model, range(len(leaders)), _TAKE_LATER):
+            features = [feature for _, feature in ranked]
+            known = pool.add(features, _TAKE_LATER, fresh_only=False)
             candidates.extend(number for number in known[:2] if number not in candidates)
         return pool.best_subset(candidates[:_MOST_CANDIDATES], leaders)
 
-    def _shorten(self, pool: SweepPool, leaders: list[int]) -> list[int]:
+    def _shorten(self, leaders: list[int]) -> list[int]:
         """Take functions and factors away from leaders where that makes the model more probable.
 
         The ranking beside a GLM is approximate: it prefers features that level off,
         sin(x*z) to x*z, and dozens of these can leave no room for the feature in them.
         """
-        leaders = list(leaders)
+        pool, leaders = self._pool, list(leaders)
         for place, best in enumerate(leaders):
             others = [*leaders[:place], *leaders[place + 1 :]]
             while not self._pause():
                 shorter = shortened(pool.feature(best))
                 found = pool.add(shorter, _MOST_CANDIDATES, fresh_only=False)
-                better = pool.best_of(others, [best, *(n for n in found if n not in others)])
+                options = [n for n in found if n not in others and n != best]
+                if not options:
+                    break
+                better = pool.best_of(others, [best, *options])
                 if better == best:
                     break
                 best = better
@@ -214,114 +174,52 @@ class _Ranking:
         """
         if model.shape[1] < 2:
             return []
-        basis, _ = np.linalg.qr(to_unit_length(model[self._rows], smallest=_FLAT))
-        left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
-        inside = np.flatnonzero(self._sound & (left < _IN_SPAN))
-        inside = inside[np.argsort(-self._prior[inside], kind="stable")]
-        return [self._maker.feature(int(p)) for p in inside[:_MOST_CANDIDATES]]
+        baselines = Baselines(self._problem, model, [])
+        near = self._candidates.inside(baselines.on(self._candidates.rows), _MOST_CANDIDATES)
+        found = []
+        for feature in near:
+            pair = self._pool.evaluate(feature)
+            if pair is not None:
+                column = to_unit_length(pair[1][:, None], fill=0.0)
+                if baselines.outside(column)[0] < _IN_SPAN:
+                    found.append(feature)
+        return found
 
-    def _rank(self, model: Matrix, count: int) -> list[tuple[float, Feature]]:
-        """The features of largest expected gain beside a model with these columns, best first."""
-        score_test = self._problem.engine.score_test(model)
-        residual = score_test.residual[self._rows]
-        residual = residual - residual.mean()
-        basis = np.empty((residual.size, 0))
-        if model.shape[1]:
-            basis, _ = np.linalg.qr(to_unit_length(model[self._rows], smallest=_FLAT))
-            residual = residual - basis @ (basis.T @ residual)
-        if not float(residual @ residual) > 0:
-            return []
-        expected_gain = self._expected_gain(score_test, residual, basis)
-        wide = count if self._problem.out_of_core is None else _WIDER * count
-        best = np.argsort(-expected_gain, kind="stable")[:wide]
-        ranked = [(float(expected_gain[p]), self._maker.feature(int(p))) for p in best]
-        for first, second in self._pairs:
-            ranked.extend(self._rank_products(score_test, residual, first, second, wide))
-        if self._raw[0].shape[1] < self._problem.table.n_columns:
-            ranked.extend(self._rank_outsiders(score_test, residual, wide))
-        ranked = _best_first(ranked)[:wide]
-        if self._problem.out_of_core is not None:
-            features = [feature for _, feature in ranked]
-            ranked = _best_first(
-                rank_again(self._problem, score_test, model, features, self._tried)
-            )
-        return ranked[:count]
+    def _rank(
+        self, model: Matrix, left_out: Sequence[int | None], count: int
+    ) -> list[list[tuple[float, Feature]]]:
+        """The features of largest expected gain beside a model or parts of it, best first.
 
-    def _expected_gain(self, score_test: ScoreTest, residual: Column, basis: Matrix) -> FloatArray:
-        """Expected gain in log posterior of each feature in memory, beside the leaders."""
-        left = 1.0 - np.einsum("kn,kn->n", basis.T @ self._columns, basis.T @ self._columns)
-        usable = self._sound & (left > 1e-6)
-        with np.errstate(all="ignore"):
-            share = (residual @ self._columns) ** 2 / (left * float(residual @ residual))
-        share = np.where(usable, np.clip(share - self._noise, 0.0, 1.0), 0.0)
-        return np.where(usable, score_test.gain(share) + self._prior, -np.inf)
-
-    def _rank_outsiders(
-        self, score_test: ScoreTest, residual: Column, count: int
-    ) -> list[tuple[float, Feature]]:
-        """All covariates, also those too many to be swept, and their products with the swept.
-
-        A covariate without an effect of its own can still matter beside the leaders, or in
-        a product with a strong one.
+        They are found on the rows of the candidates, and scored again on all of them.
         """
-        table = self._problem.table
-        left = np.hstack([np.ones((residual.size, 1)), self._raw[0]])
-        ranked: list[tuple[float, Feature]] = []
-        for start in range(0, table.n_columns, _OUTSIDERS):
-            names = table.names[start : start + _OUTSIDERS]
-            right = _scale(table.values[self._rows, start : start + _OUTSIDERS])
-            blocks = PairProducts(left, right).shares(residual)
-            shares = np.vstack([block for _, block in blocks])
-            best = np.argsort(-shares, axis=None, kind="stable")[:count]
-            rows, columns = np.unravel_index(best, shares.shape)
-            gains = score_test.gain(np.clip(shares[rows, columns] - self._noise, 0.0, 1.0))
-            for gain, i, j in zip(gains, rows, columns, strict=True):
-                partner = [self._maker.feature(int(i) - 1)] if i else []
-                feature = multiply(covariate(names[j]), *partner)
-                prior = self._problem.model_prior.feature_log_prior(feature)
-                ranked.append((float(gain) + prior, feature))
-        return ranked
-
-    def _rank_products(
-        self, score_test: ScoreTest, residual: Column, first: int, second: int, count: int
-    ) -> list[tuple[float, Feature]]:
-        """The best products of a feature of one level and one of another."""
-        right = self._raw[second]
-        found: list[tuple[float, int, int]] = []
-        for start, shares in self._products[first, second].shares(residual):
-            flat = shares.ravel()
-            best = np.argpartition(-flat, min(count, flat.size - 1))[:count]
-            found.extend(
-                (float(flat[k]), start + int(k) // right.shape[1], int(k) % right.shape[1])
-                for k in best
-            )
-        found.sort(reverse=True)
-        found = found[:count]
-        shares = np.clip(np.array([share for share, _, _ in found]) - self._noise, 0.0, 1.0)
-        gains = score_test.gain(shares) + self._example(
-            int(self._starts[first]), int(self._starts[second])
-        )
+        baselines = Baselines(self._problem, model, left_out)
+        found = self._candidates.best(baselines.on(self._candidates.rows), count)
+        gains = self._gains(baselines, [feature for features in found for feature in features])
         return [
-            (
-                float(gain),
-                multiply(
-                    self._maker.feature(int(self._starts[first]) + i),
-                    self._maker.feature(int(self._starts[second]) + j),
-                ),
+            sorted(
+                ((gains[f.key][k], f) for f in features if gains[f.key][k] > -np.inf),
+                key=lambda pair: (-pair[0], pair[1].canonical),
             )
-            for gain, (_, i, j) in zip(gains, found, strict=True)
+            for k, features in enumerate(found)
         ]
 
-
-def _best_first(ranked: list[tuple[float, Feature]]) -> list[tuple[float, Feature]]:
-    """In the order of expected gain, without those that have none."""
-    finite = [(value, feature) for value, feature in ranked if np.isfinite(value)]
-    return sorted(finite, key=lambda pair: (-pair[0], pair[1].canonical))
-
-
-def _scale(columns: Matrix, *, in_place: bool = False) -> Matrix:
-    """Columns divided by their largest absolute value; NaN where that is not finite."""
-    with np.errstate(all="ignore"):
-        largest = np.maximum(np.max(columns, axis=0), -np.min(columns, axis=0))
-        unit = np.where(largest > 0, largest, np.nan)
-        return np.divide(columns, unit, out=columns if in_place else None)
+    def _gains(self, baselines: Baselines, features: list[Feature]) -> dict[int, list[float]]:
+        """Expected gain in log posterior of each feature beside each baseline, by its key."""
+        prior = self._problem.model_prior.feature_log_prior
+        n_baselines = len(baselines.score_tests)
+        gains = {feature.key: [-np.inf] * n_baselines for feature in features}
+        unique = list({feature.key: feature for feature in features}.values())
+        for start in range(0, len(unique), _AT_ONCE):
+            pairs = [(f, self._pool.evaluate(f)) for f in unique[start : start + _AT_ONCE]]
+            columns = [pair[1] for _, pair in pairs if pair is not None]
+            known = [f for f, pair in pairs if pair is not None]
+            if not known:
+                continue
+            shares = baselines.shares(to_unit_length(np.column_stack(columns), fill=0.0))
+            for k, score_test in enumerate(baselines.score_tests):
+                usable = np.isfinite(shares[k])
+                share = np.where(usable, np.clip(shares[k] - self._noise, 0.0, 1.0), 0.0)
+                found = np.where(usable, score_test.gain(share), -np.inf)
+                for feature, gain in zip(known, found, strict=True):
+                    gains[feature.key][k] = float(gain) + prior(feature)
+        return gains
