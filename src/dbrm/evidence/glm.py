@@ -101,7 +101,8 @@ class GlmEngine(AbstractEngine):
 
     Notes
     -----
-    Values are pure functions of data and mask: every model starts from the same place, so that neither the order of evaluations nor a restart changes a bit.
+    Values are pure functions of data and mask: every model starts from the same place, so
+    that neither the order of evaluations nor a restart changes a bit.
     """
 
     response: Column
