@@ -10,6 +10,7 @@ import numpy as np
 
 __all__ = [
     "BLOCK",
+    "add_gram",
     "cholesky",
     "combine",
     "cross_products",
@@ -40,6 +41,36 @@ def _four_by_two(left0, left1, right0, right1, right2, right3):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
+def add_gram(columns, block, chosen, k, weight, scaled, out):
+    """Add the part of one block of rows to a weighted Gram matrix; see `weighted_gram`."""
+    left0 = scaled[0]
+    left1 = scaled[1]
+    for i in range(0, k, 2):
+        source0 = columns[chosen[i], block]
+        source1 = columns[chosen[i + 1], block]
+        for r in range(weight.size):
+            left0[r] = source0[r] * weight[r]
+            left1[r] = source1[r] * weight[r]
+        for j in range(0, i + 2, 4):
+            a0, a1, a2, a3, b0, b1, b2, b3 = _four_by_two(
+                left0,
+                left1,
+                columns[chosen[j], block],
+                columns[chosen[j + 1], block],
+                columns[chosen[j + 2], block],
+                columns[chosen[j + 3], block],
+            )
+            out[i, j] += a0
+            out[i, j + 1] += a1
+            out[i, j + 2] += a2
+            out[i, j + 3] += a3
+            out[i + 1, j] += b0
+            out[i + 1, j + 1] += b1
+            out[i + 1, j + 2] += b2
+            out[i + 1, j + 3] += b3
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def weighted_gram(columns, chosen, k, weight, scaled, out):
     r"""Lower triangle of :math:`X' \mathrm{diag}(w) X` for the ``k`` chosen columns.
 
@@ -50,33 +81,8 @@ def weighted_gram(columns, chosen, k, weight, scaled, out):
     for i in range(k + 4):
         for j in range(k + 4):
             out[i, j] = 0.0
-    left0 = scaled[0]
-    left1 = scaled[1]
     for block in range(columns.shape[1]):
-        rows = weight[block]
-        for i in range(0, k, 2):
-            source0 = columns[chosen[i], block]
-            source1 = columns[chosen[i + 1], block]
-            for r in range(rows.size):
-                left0[r] = source0[r] * rows[r]
-                left1[r] = source1[r] * rows[r]
-            for j in range(0, i + 2, 4):
-                a0, a1, a2, a3, b0, b1, b2, b3 = _four_by_two(
-                    left0,
-                    left1,
-                    columns[chosen[j], block],
-                    columns[chosen[j + 1], block],
-                    columns[chosen[j + 2], block],
-                    columns[chosen[j + 3], block],
-                )
-                out[i, j] += a0
-                out[i, j + 1] += a1
-                out[i, j + 2] += a2
-                out[i, j + 3] += a3
-                out[i + 1, j] += b0
-                out[i + 1, j + 1] += b1
-                out[i + 1, j + 2] += b2
-                out[i + 1, j + 3] += b3
+        add_gram(columns, block, chosen, k, weight[block], scaled, out)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -3,6 +3,7 @@
 Sees columns, weights and responses; neither family nor prior.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -11,7 +12,14 @@ import numpy as np
 from dbrm._kernels.glm_linalg import cross_products, standardise, weighted_gram
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 
-__all__ = ["Design", "build_design", "group_rows", "independent_columns", "share_columns"]
+__all__ = [
+    "Design",
+    "build_design",
+    "group_rows",
+    "in_blocks",
+    "independent_columns",
+    "share_columns",
+]
 
 # A centred column shorter than this share of its largest value is a constant.
 _CONSTANT = 3e-8
@@ -161,6 +169,24 @@ def _may_merge(columns: Matrix, offset: Column) -> bool:
     rows = np.unique(rows)
     kinds, _ = group_rows(np.column_stack([columns[rows], offset[rows]]))
     return rows.size - kinds.size > 2
+
+
+def in_blocks(
+    columns: Sequence[Column],
+    n_rows: int,
+    location: FloatArray | None = None,
+    scale: FloatArray | None = None,
+) -> FloatArray:
+    """Ones, then ``(column - location) / scale``, by column, block and row; zero where padded."""
+    block, n_blocks = _blocking(n_rows)
+    flat = np.zeros((len(columns) + 1, n_blocks * block))
+    flat[0, :n_rows] = 1.0
+    for j, column in enumerate(columns):
+        target = flat[j + 1, :n_rows]
+        np.subtract(column, 0.0 if location is None else location[j], out=target)
+        if scale is not None:
+            target /= scale[j]
+    return flat.reshape(len(flat), n_blocks, block)
 
 
 def independent_columns(unit_gram: Matrix, tolerance: float, most: int) -> IntArray:

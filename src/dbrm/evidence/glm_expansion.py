@@ -18,6 +18,8 @@ from dbrm._kernels.enumeration import prior_of_all, residuals_of_all
 from dbrm._kernels.piecewise import glm_score_of_all
 from dbrm._typing import FloatArray, IntArray, Matrix
 from dbrm.evidence.design import independent_columns
+from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, SMALLEST_FRACTION, GaussianPopulation
+from dbrm.evidence.score import closed_form_table
 
 __all__ = ["RIDGE", "Expansion", "columns_to_expand"]
 
@@ -98,6 +100,25 @@ class Expansion:
         explained = np.where(np.isfinite(residuals), left - residuals, 0.0)
         wald = self.factor * np.maximum(explained, 0.0)
         return np.asarray(glm_score_of_all(value, log_information, wald, self.table))
+
+    def to_gaussian(self) -> GaussianPopulation:
+        """The same as a population with a Gaussian response, for loops over masks.
+
+        For families without a dispersion, and priors that see nothing but the likelihood. The log
+        likelihood is a linear function of the residual fraction.
+        """
+        gram, cross, left = self._free_of_fixed()
+        before = np.maximum(np.diag(self.gram)[self.n_fixed :], np.finfo(float).tiny)
+        vanished = np.diag(gram) <= DEPENDENCE_TOLERANCE * before
+        unit = np.where(vanished, np.inf, np.sqrt(np.maximum(np.diag(gram), 0.0)))
+        constant = np.asarray(self.table[0]) + self.constant
+        return GaussianPopulation(
+            gram=np.ascontiguousarray(gram / np.outer(unit, unit)),
+            cross=cross / unit / np.sqrt(left),
+            left=1.0,
+            floor=SMALLEST_FRACTION,
+            table=closed_form_table(constant, np.zeros(constant.size), linear=-0.5 * left),
+        )
 
     def _free_of_fixed(self) -> tuple[Matrix, FloatArray, float]:
         """Cross products of the free columns and the response once the fixed ones are fitted."""

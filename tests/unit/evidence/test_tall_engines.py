@@ -22,6 +22,7 @@ from dbrm.evidence import (
 )
 from dbrm.evolution import FeatureColumns
 from dbrm.features import covariate, evaluate, parse_feature
+from dbrm.search import PriorTerms, enumerate_population, refine_population
 from dbrm.status import Status
 
 NAMES = ("a", "b", "c", "d")
@@ -165,13 +166,37 @@ def test_the_expansion_is_near_for_models_with_mass(rng):
     table, response = simulate(rng, "binomial", n=4000)
     whole, tall = engines(table, Observations(response), family="binomial", always=())
     exact = whole.prepare(evaluate(FEATURES, table)[0]).log_evidence(EVERY)[0]
-    found = tall.prepare(FeatureColumns(FEATURES)).log_evidence(EVERY)[0]
+    prepared = tall.prepare(FeatureColumns(FEATURES))
+    found, _ = prepared.log_evidence_of_all(6)
     behind = exact[-1] - exact
     near = behind < 10.0
     assert near.sum() >= 4
     assert np.max(np.abs(found - exact)[near]) < 0.05
     # Far from the expansion the approximation is one: what is reported must not come from it.
     assert np.max(np.abs(found - exact)) > 1.0
+    # The same from all rows at once, and around another model, which is then most accurate.
+    np.testing.assert_allclose(
+        prepared.approximate_all(np.ones(6, dtype=bool), 6), found, atol=1e-2
+    )
+    centre = np.array([False, False, True, False, True, False])
+    around, row = prepared.approximate_all(centre, 6), int(centre @ (1 << np.arange(6)))
+    assert abs(around[row] - exact[row]) < 1e-3 < abs(found[row] - exact[row])
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.usefixtures("small_blocks")
+def test_populations_in_blocks_are_refined_as_those_in_memory(rng, family):
+    """The mass of all models, and exact values of those that hold it."""
+    table, response = simulate(rng, family)
+    whole, tall = engines(table, Observations(response), family=family)
+    terms = PriorTerms(np.full(6, -3.0), np.zeros(7))
+    limits = {"window": 20.0, "max_kept": 100}
+    expected = enumerate_population(whole.prepare(evaluate(FEATURES, table)[0]), terms, **limits)
+    found = refine_population(tall.prepare(FeatureColumns(FEATURES)), terms, **limits)
+    assert found.log_mass == pytest.approx(expected.log_mass, abs=1e-3)
+    np.testing.assert_allclose(found.inclusion, expected.inclusion, atol=1e-3)
+    np.testing.assert_array_equal(found.last, expected.last)
+    assert found.n_evaluated < 64
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -1,104 +1,41 @@
 r"""Generalised linear models of rows in blocks: the quadratic expansion, and streamed Newton.
 
-Near its maximum a log likelihood is a quadratic. With all columns of a population fitted,
-:math:`\hat b`, one pass gives score :math:`g` and information :math:`H`, and every model
-follows without another look at the rows (approximate Laplace, Rossell et al. 2021):
-
-.. math:: \hat\ell(M) \approx \max_{b \in M} \{\ell(\hat b) + g'(b - \hat b)
-        - \tfrac12 (b - \hat b)' H (b - \hat b)\} .
-
-Expanded at the null model this is tens of nats off for strong signals; at the fitted
-population the error of a model :math:`\Delta` nats below it is of order
-:math:`\Delta^{3/2} / \sqrt n`, which with very many rows is nothing for all models that
-have any mass. What is reported is computed by Newton's method over all rows.
+The likelihood is expanded as for rows in memory (`dbrm.evidence.glm_expansion`): the fit of all
+columns of a population takes two or three passes over the rows, and every model follows from its
+score and information without another one. Errors of a model :math:`\Delta` nats behind are of order
+:math:`\Delta^{3/2} / \sqrt n`. Models that are worth an exact evaluation start from the expansion
+and share their passes.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import AbstractRows, Block
-from dbrm.evidence.base import ModelFit
+from dbrm.evidence.base import AbstractExpandable, CountCallback, ModelFit
 from dbrm.evidence.design import independent_columns
 from dbrm.evidence.families import CompiledFamily
-from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, SMALLEST_FRACTION, GaussianPopulation
+from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, GaussianPopulation
 from dbrm.evidence.glm import GlmEngine
+from dbrm.evidence.glm_expansion import RIDGE, Expansion
 from dbrm.evidence.glm_prior import glm_prior
 from dbrm.evidence.links import Link
 from dbrm.evidence.out_of_core.base import AbstractColumns, AbstractOutOfCoreEngine, Joined, add_up
-from dbrm.evidence.out_of_core.newton import (
-    CountRows,
-    Newton,
-    RowLikelihood,
-    Step,
-    information_unit,
-    newton_step,
-)
-from dbrm.evidence.score import ScoreTable, closed_form_table
+from dbrm.evidence.out_of_core.newton import CountRows, Newton, Passes, information_unit
+from dbrm.evidence.score import GlmTable
 from dbrm.status import Status
 
-__all__ = ["OutOfCoreGlmEngine"]
+__all__ = ["OutOfCoreGlmEngine", "OutOfCoreGlmPopulation"]
 
-# A population is expanded where it is once another step is expected to gain fewer nats.
-_NEAR = 0.1
-_MOST_STEPS, _MOST_NEAR_STEPS, _MOST_ATTEMPTS = 25, 12, 8
-# Information that a column must keep at the fit, of what it has beside a constant predictor.
-_LEAST_CURVATURE = 1e-3
-# Mean square of a column, one in the sample, above which the sample does not represent it.
-_STRANGE = 2.0
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Expansion:
-    """Quadratic expansion of the log likelihood in standardised columns, intercept first."""
-
-    columns: AbstractColumns
-    location: FloatArray
-    scale: FloatArray
-    coefficients: FloatArray
-    value: float
-    score: FloatArray
-    information: Matrix
-
-    @property
-    def right(self) -> FloatArray:
-        """Right-hand side of the normal equations."""
-        return np.asarray(self.information @ self.coefficients + self.score)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _ExpansionPoint:
-    """Where to expand: coefficients of standardised columns, and those of a constant predictor."""
-
-    columns: AbstractColumns
-    location: FloatArray
-    scale: FloatArray
-    coefficients: FloatArray
-    null: FloatArray
-
-    def without(self, coefficients: FloatArray, lost: Mask) -> "_ExpansionPoint":
-        """Without some columns: an infinite scale makes them zero."""
-        kept = np.where(np.concatenate([[False], lost]), 0.0, coefficients)
-        return replace(self, scale=np.where(lost, inf, self.scale), coefficients=kept)
-
-    def at(self, coefficients: FloatArray, sums: Matrix) -> _Expansion:
-        """The expansion from the sums over all rows."""
-        value = float(sums[-1, -1])
-        return _Expansion(
-            self.columns,
-            self.location,
-            self.scale,
-            coefficients,
-            value if value == value else -inf,
-            sums[:-1, -1],
-            sums[:-1, :-1],
-        )
+# Gain that another step must promise: of a fit around which the likelihood is expanded, of one
+# whose log evidence is compared with others, and of one that is reported.
+_NEAR, _COMPARED, _REPORTED = 0.3, 1e-3, 1e-6
+# Passes after which the likelihood is expanded where the fit is.
+_MOST_PASSES = 12
 
 
 @final
@@ -127,13 +64,6 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         # A pass that also finds responses outside the family's domain, before the search.
         self._constants  # noqa: B018
 
-    @cached_property
-    def _likelihood(self) -> RowLikelihood:
-        link = self.sample_engine.link
-        assert isinstance(link, Link)
-        assert link.code is not None
-        return RowLikelihood(self._family.code, link.code)
-
     @property
     def _family(self) -> CompiledFamily:
         family = self.sample_engine.family
@@ -144,66 +74,33 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
     def _constants(self) -> FloatArray:
         return np.asarray(add_up(self.rows.map(CountRows(self._family), ())))
 
-    def prepare(self, columns: AbstractColumns) -> GaussianPopulation:
-        found = self._expand(columns)
-        # Each column in units of its own information.
-        unit = information_unit(found.information)
-        gram = found.information / np.outer(unit, unit)
-        cross = found.right / unit
-        n_fixed = self.always.size + 1
-        fixed = independent_columns(gram[:n_fixed, :n_fixed], DEPENDENCE_TOLERANCE, n_fixed)
-        solved = np.linalg.solve(
-            gram[np.ix_(fixed, fixed)], np.column_stack([gram[fixed], cross[fixed]])
-        )
-        base = found.value - 0.5 * float((found.score + found.right) @ found.coefficients)
-        base += 0.5 * float(cross[fixed] @ solved[:, -1])
-        cross = cross - gram[:, fixed] @ solved[:, -1]
-        gram = gram - gram[:, fixed] @ solved[:, :-1]
-        left = np.maximum(np.diag(gram), 0.0)
-        unit = np.where(left <= DEPENDENCE_TOLERANCE, inf, np.sqrt(np.maximum(left, 1e-300)))
-        gram, cross = gram / np.outer(unit, unit), cross / unit
-        gram, cross = gram[n_fixed:, n_fixed:], cross[n_fixed:]
-        kept = independent_columns(gram, DEPENDENCE_TOLERANCE, columns.size)
-        explained = float(cross[kept] @ np.linalg.solve(gram[np.ix_(kept, kept)], cross[kept]))
-        # A residual fraction between one half and one, in which the likelihood is linear.
-        most = 2.0 * explained if explained > 0 else 1.0
-        return GaussianPopulation(
-            gram=np.ascontiguousarray(gram),
-            cross=cross / np.sqrt(most),
-            left=1.0,
-            floor=SMALLEST_FRACTION,
-            table=self._table(fixed.size - 1, columns.size, base, most),
-        )
+    @property
+    def log_constant(self) -> float:
+        """Terms of the log likelihood that never change."""
+        return float(self._constants[1])
 
-    def _table(self, n_always: int, most_free: int, base: float, most: float) -> ScoreTable:
-        """Log evidence as a linear function of the residual fraction."""
-        constant = self._price(np.arange(n_always, n_always + most_free + 1))
-        constant = constant + base + float(self._constants[1]) + 0.5 * most
-        return closed_form_table(constant, np.zeros(constant.size), linear=-0.5 * most)
-
-    def _price(self, sizes: IntArray) -> FloatArray:
+    def prices(self, sizes: IntArray) -> GlmTable:
         """What models of these sizes have beside their maximised log likelihood."""
         n = float(self._constants[0])
-        prior = glm_prior(self.sample_engine.prior, sizes, n, dispersed=False)
-        return np.asarray(prior.table.constant)
+        return glm_prior(self.sample_engine.prior, sizes, n, dispersed=False).table
 
-    def _expand(self, columns: AbstractColumns, *, every: bool = False) -> _Expansion:
-        """Fit all columns together, as nearly as the expansion needs it.
+    def prepare(self, columns: AbstractColumns) -> "OutOfCoreGlmPopulation":
+        passes, starts = self._start(columns)
+        members = np.arange(starts[0].size)
+        while True:
+            full = Newton(members, starts, tolerance=_NEAR, ridge=RIDGE)
+            bad = passes.fit([full], _MOST_PASSES)
+            if not bad.any():
+                return OutOfCoreGlmPopulation(self, passes, full)
+            # Not finite in some row that is not in the sample: left out altogether.
+            passes = replace(passes, scale=np.where(bad, inf, passes.scale))
+            starts = [np.where(np.concatenate([[False], bad]), 0.0, beta) for beta in starts]
 
-        Columns with which there is no quadratic to speak of are left out, unless `every` one is
-        wanted: the fit does not settle, or it has all but certain responses wherever they vary
-        (few rows carry them, or they separate the response), and there is no curvature left.
+    def _start(self, columns: AbstractColumns) -> tuple[Passes, list[FloatArray]]:
+        """Columns standardised by the sample, the fit of the sample, and that of a constant.
+
+        The constant is the better start where the sample misleads.
         """
-        place = self._start(columns)
-        for _ in range(_MOST_ATTEMPTS):
-            found, lost = self._maximise(place)
-            if every or not lost.any():
-                break
-            place = place.without(found.coefficients, lost)
-        return found
-
-    def _start(self, columns: AbstractColumns) -> "_ExpansionPoint":
-        """The fit of the sample, in columns standardised by the sample; and that of a constant."""
         both = Joined(self.always, columns)
         made = both.make(self.sample)
         matrix = np.column_stack(made) if made else np.empty((self.sample.n_rows, 0))
@@ -213,108 +110,145 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         null = np.zeros(raw.size)
         null[0] = self.sample_engine.project(matrix[:, :0])[0]
         beta = np.concatenate([[raw[0] + location @ raw[1:]], scale * raw[1:]])
-        return _ExpansionPoint(both, location, scale, beta, null)
-
-    def _maximise(self, place: "_ExpansionPoint") -> tuple[_Expansion, Mask]:
-        """Newton's method for all columns, and those that the expansion cannot have.
-
-        The first pass also looks at a constant predictor: a better start, where the sample
-        misleads, and the information that columns usually have.
-        """
-        trials = [place.coefficients, place.null]
-        members = np.arange(place.null.size)
-        usual: FloatArray | None = None
-        best: _Expansion | None = None
-        step, gain = place.null, inf
-        lengths: tuple[float, ...] = (1.0,)
-        for _ in range(_MOST_NEAR_STEPS):
-            chosen = (members,) * len(trials)
-            work = Step(
-                self._likelihood, place.columns, place.location, place.scale, chosen, tuple(trials)
-            )
-            bad, *sums = add_up(self.rows.map(work, place.columns.needs))
-            unsound = (bad[1:] > 0) & np.isfinite(place.scale)
-            if unsound.any():
-                # Not finite in some row that is not in the sample: left out altogether.
-                place = place.without(place.coefficients, unsound)
-                trials, best, usual = [place.coefficients, place.null], None, None
-                continue
-            if usual is None:
-                usual = np.diag(sums[-1])[:-1]
-            found = [place.at(beta, part) for beta, part in zip(trials, sums, strict=True)]
-            top = max(found, key=lambda one: one.value)
-            if best is None or top.value > best.value:
-                best = top
-                step, gain = newton_step(best.information, best.score)
-                lengths = (1.0,) if len(lengths) == 1 else (1.0, 0.25, 0.06)
-            else:
-                # A step that led down is tried again, shorter, at some lengths in one pass.
-                lengths = tuple(lengths[-1] * share for share in (0.25, 0.06, 0.015))
-            if gain < _NEAR:
-                break
-            trials = [best.coefficients + length * step for length in lengths]
-        assert best is not None
-        assert usual is not None
-        left = np.diag(best.information)[1:]
-        finite = np.isfinite(place.scale)
-        lost = finite & (left < _LEAST_CURVATURE * usual[1:])
-        if not gain < _NEAR and lost.size:
-            # First those that the sample misjudged: their mean square should be one.
-            strange = np.where(finite, usual[1:] / usual[0], 0.0)
-            moving = np.abs(step[1:]) * np.sqrt(left)
-            lost[np.argmax(strange if np.max(strange) > _STRANGE else moving)] = True
-        return best, np.asarray(lost)
+        link = self.sample_engine.link
+        assert isinstance(link, Link)
+        assert link.code is not None
+        return Passes(self.rows, self._family.code, link.code, both, location, scale), [beta, null]
 
     def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
-        found = self._expand(columns, every=True)
-        fixed = np.arange(self.always.size + 1)
-        wanted = [np.concatenate([fixed, fixed.size + np.flatnonzero(mask)]) for mask in masks]
-        unit = information_unit(found.information)
-        gram = found.information / np.outer(unit, unit)
-        models = []
-        for chosen in wanted:
-            inside = gram[np.ix_(chosen, chosen)]
-            kept = chosen[independent_columns(inside, DEPENDENCE_TOLERANCE, chosen.size)]
-            start = np.linalg.solve(found.information[np.ix_(kept, kept)], found.right[kept])
-            models.append(Newton(kept, start))
-        for _ in range(_MOST_STEPS):
-            active = [model for model in models if not model.done]
-            if not active:
-                break
-            work = Step(
-                self._likelihood,
-                found.columns,
-                found.location,
-                found.scale,
-                tuple(model.members for model in active),
-                tuple(model.coefficients for model in active),
-            )
-            _, *sums = add_up(self.rows.map(work, found.columns.needs))
-            for model, part in zip(active, sums, strict=True):
-                model.take(part)
-        return [
-            self._report(found, chosen, model) for chosen, model in zip(wanted, models, strict=True)
-        ]
+        return self.prepare(columns).fit(masks)
 
-    def _report(self, found: _Expansion, wanted: IntArray, model: "Newton") -> ModelFit:
+
+@final
+@dataclass(frozen=True, eq=False)
+class OutOfCoreGlmPopulation(AbstractExpandable):
+    """Columns over all rows: exact evaluations in passes, all models by the expansion.
+
+    Loops that ask for one mask after the other get the expansion at the fit of all columns.
+    """
+
+    engine: OutOfCoreGlmEngine
+    passes: Passes
+    full: Newton
+    expansion_limit = 18
+    enumeration_limit = GaussianPopulation.enumeration_limit
+
+    @property
+    def _n_fixed(self) -> int:
+        return self.engine.always.size + 1
+
+    @property
+    def size(self) -> int:
+        return int(self.full.members.size) - self._n_fixed
+
+    @cached_property
+    def _gram(self) -> Matrix:
+        """Information of all columns, each in units of its own."""
+        unit = information_unit(self.full.information)
+        return np.asarray(self.full.information / np.outer(unit, unit))
+
+    @cached_property
+    def _fixed(self) -> IntArray:
+        """Fixed columns that are linearly independent."""
+        return self._independent(np.arange(self._n_fixed))
+
+    def _independent(self, wanted: IntArray) -> IntArray:
+        inside = self._gram[np.ix_(wanted, wanted)]
+        return wanted[independent_columns(inside, DEPENDENCE_TOLERANCE, wanted.size)]
+
+    @cached_property
+    def _expansion(self) -> Expansion:
+        return self._expand(self.full.coefficients, self.full)
+
+    def _expand(self, coefficients: FloatArray, at: Newton) -> Expansion:
+        """The expansion from the sums over all rows at these coefficients."""
+        right = at.information @ coefficients + at.score
+        # The sum of squared residuals cancels; about one a row keeps all sums positive.
+        left = float(self.engine.n_rows)
+        sizes = np.arange(self._fixed.size - 1, self._fixed.size + self.size)
+        return Expansion(
+            at.information,
+            right,
+            float(coefficients @ (right + at.score)) + left,
+            self._n_fixed,
+            self.engine.prices(sizes).arguments,
+            constant=at.value + self.engine.log_constant + 0.5 * left,
+        )
+
+    @cached_property
+    def _gaussian(self) -> GaussianPopulation:
+        return self._expansion.to_gaussian()
+
+    @property
+    def context(self) -> Any:
+        return self._gaussian.context
+
+    def log_evidence_of_all(
+        self, max_size: int, report: CountCallback | None = None
+    ) -> tuple[FloatArray, StatusArray]:
+        return self._gaussian.log_evidence_of_all(max_size, report)
+
+    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
+        if centre.all():
+            return self._expansion.approximate_all(max_size)
+        model = self._begin(self._members(centre), _NEAR)
+        self.passes.fit([model])
+        beta = np.zeros(self.full.members.size)
+        beta[model.members] = model.coefficients
+        there = Newton(self.full.members, [beta], tolerance=inf)
+        self.passes.fit([there])
+        return self._expand(beta, there).approximate_all(max_size)
+
+    def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        models = [self._begin(self._members(mask), _COMPARED) for mask in masks]
+        self.passes.fit(models)
+        pairs = [self._score(model, mask) for model, mask in zip(models, masks, strict=True)]
+        values = np.array([value for value, _ in pairs], dtype=np.float64)
+        return values, np.array([status for _, status in pairs], dtype=np.uint8)
+
+    def fit(self, masks: Masks) -> list[ModelFit]:
+        """Fit models with care."""
+        models = [self._begin(self._members(mask), _REPORTED) for mask in masks]
+        self.passes.fit(models)
+        return [self._report(model, mask) for model, mask in zip(models, masks, strict=True)]
+
+    def _members(self, mask: Mask) -> IntArray:
+        """The columns of a mask that are linearly independent."""
+        free = self._n_fixed + np.flatnonzero(mask)
+        return self._independent(np.concatenate([self._fixed, free]))
+
+    def _begin(self, members: IntArray, tolerance: float) -> Newton:
+        """A model at its maximum under the expansion."""
+        inside = self._expansion.gram[np.ix_(members, members)]
+        start = np.asarray(np.linalg.solve(inside, self._expansion.cross[members]))
+        return Newton(members, [start], tolerance=tolerance)
+
+    def _score(self, model: Newton, mask: Mask) -> tuple[float, Status]:
+        size = model.members.size - 1
+        if size < self._fixed.size - 1 + int(mask.sum()):
+            return -inf, Status.RANK_DEFICIENT
+        price = float(self.engine.prices(np.array([size])).constant[0])
+        value = model.value + model.gain + self.engine.log_constant + price
+        return value, Status.OK if model.done else Status.NOT_CONVERGED
+
+    def _report(self, model: Newton, mask: Mask) -> ModelFit:
         """The fit in terms of the raw columns; zero, with variance zero, for dependent ones."""
-        size = found.scale.size + 1
+        size = self.full.members.size
         scaled, wide = np.zeros(size), np.zeros((size, size))
-        scaled[model.members] = model.best
+        scaled[model.members] = model.coefficients + model.step
         inverse = np.linalg.pinv(model.information, hermitian=True)
         wide[np.ix_(model.members, model.members)] = inverse
-        jacobian = np.diag(np.concatenate([[1.0], 1.0 / found.scale]))
-        jacobian[0, 1:] = -found.location / found.scale
-        complete = model.members.size == wanted.size
-        log_likelihood = model.value + float(self._constants[1])
-        price = float(self._price(np.array([wanted.size - 1]))[0])
-        status = Status.OK if model.done else Status.NOT_CONVERGED
+        location, scale = self.passes.location, self.passes.scale
+        jacobian = np.diag(np.concatenate([[1.0], 1.0 / scale]))
+        jacobian[0, 1:] = -location / scale
+        wanted = np.concatenate([np.arange(self._n_fixed), self._n_fixed + np.flatnonzero(mask)])
+        value, status = self._score(model, mask)
         return ModelFit(
-            log_evidence=log_likelihood + price if complete else -inf,
-            log_likelihood=log_likelihood,
+            log_evidence=value,
+            log_likelihood=model.value + model.gain + self.engine.log_constant,
             coefficients=(jacobian @ scaled)[wanted],
             covariance=(jacobian @ wide @ jacobian.T)[np.ix_(wanted, wanted)],
             dispersion=1.0,
             degrees_of_freedom=inf,
-            status=status if complete else Status.RANK_DEFICIENT,
+            status=status,
         )

@@ -1,88 +1,77 @@
 """Newton's method over rows in blocks: the work on one block, and the step that follows.
 
-Several models go on together, in the same pass over the rows.
+Several models go on together, in the same passes over the rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import final
 
 import numpy as np
 
-from dbrm._kernels.glm_rows import linearise
-from dbrm._typing import Column, FloatArray, IntArray, Matrix
-from dbrm.data import Block
-from dbrm.evidence.design import independent_columns
+from dbrm._kernels.glm_sums import model_sums
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
+from dbrm.data import AbstractRows, Block
+from dbrm.evidence.design import in_blocks, independent_columns
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE
-from dbrm.evidence.out_of_core.base import AbstractColumns, standardised
+from dbrm.evidence.out_of_core.base import AbstractColumns, add_up
 
-__all__ = ["CountRows", "Newton", "RowLikelihood", "Step", "information_unit", "newton_step"]
+__all__ = ["CountRows", "Newton", "Passes", "information_unit"]
 
-# A model has converged once another step is expected to gain fewer nats; they are added.
-_AT_MAXIMUM = 1e-6
+# Shares of a step that are tried together after it led down.
+_SHORTER = (0.25, 0.06, 0.015)
+_MOST_PASSES = 25
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class RowLikelihood:
-    """Family and link as the kernels know them."""
+class _Sums:
+    """Log likelihood, score and information of several models at their coefficients.
+
+    Family and link are the numbers of `dbrm._kernels.glm_rows`.
+    """
 
     family: int
     link: int
-
-    def linearise(self, block: Block, eta: Column) -> tuple[float, Column, Column]:
-        """Moving log likelihood, score and information by row."""
-        y, extras = block.extras["response"], block.extras
-        trials = extras.get("trials")
-        total = extras.get("weights", np.ones(y.size))
-        mean = np.array(y, dtype=np.float64)
-        if trials is not None:
-            total = total * trials
-            mean /= np.maximum(trials, 1.0)
-        if "offset" in extras:
-            eta = eta + extras["offset"]
-        if "exposure" in extras:
-            eta = eta + np.log(extras["exposure"])
-        score, weight = np.empty_like(eta), np.empty_like(eta)
-        total = np.array(total, dtype=np.float64)
-        value = linearise(self.family, self.link, 1.0, mean, total, eta, score, weight)
-        return float(value), score, weight
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """Log likelihood, score and information of several models at their coefficients."""
-
-    likelihood: RowLikelihood
     columns: AbstractColumns
     location: FloatArray
     scale: FloatArray
-    members: tuple[IntArray, ...]
-    coefficients: tuple[FloatArray, ...]
+    models: tuple[tuple[IntArray, FloatArray], ...]
 
     def __call__(self, block: Block) -> tuple[Matrix, ...]:
         """For each model its information, bordered by the score, with the value in the corner.
 
         Before them, which columns are not finite; they count as zero.
         """
-        made = self.columns.make(block)
-        rows = standardised(block.n_rows, made, self.location, self.scale)
-        sound = np.isfinite(rows).all(axis=0)
-        rows[:, ~sound] = 0.0
-        out: list[Matrix] = [np.asarray(~sound, dtype=np.float64)]
-        for members, beta in zip(self.members, self.coefficients, strict=True):
-            inside = rows if members.size == rows.shape[1] else rows[:, members]
-            with np.errstate(all="ignore"):
-                value, score, weight = self.likelihood.linearise(block, inside @ beta)
-                sums = np.empty((members.size + 1, members.size + 1))
-                sums[:-1, -1] = sums[-1, :-1] = inside.T @ score
-                sums[-1, -1] = value
-                inside = inside * np.sqrt(weight)[:, None]
-                sums[:-1, :-1] = inside.T @ inside
-            out.append(sums)
+        with np.errstate(all="ignore"):
+            columns = in_blocks(self.columns.make(block), block.n_rows, self.location, self.scale)
+        sound = np.asarray(np.isfinite(columns).all(axis=(1, 2)))
+        columns[~sound] = 0.0
+        rows = in_blocks(_response(block), block.n_rows)[1:]
+        out: list[Matrix] = [np.asarray(~sound[1:], dtype=np.float64)]
+        for members, coefficients in self.models:
+            k = members.size
+            chosen, sums = np.zeros(k + 4, dtype=np.int64), np.empty((k + 4, k + 4))
+            chosen[:k] = members
+            value = model_sums(self.family, self.link, rows, columns, chosen, coefficients, sums)
+            sums[k, k] = value if value == value else -inf
+            lower = np.tril(sums[: k + 1, : k + 1])
+            out.append(lower + np.tril(lower, -1).T)
         return tuple(out)
+
+
+def _response(block: Block) -> list[Column]:
+    """Mean response, number of observations and offset of each row."""
+    y, extras = block.extras["response"], block.extras
+    trials, total = extras.get("trials"), extras.get("weights", np.ones(y.size))
+    mean, offset = y, extras.get("offset", np.zeros(y.size))
+    if trials is not None:
+        mean, total = y / np.maximum(trials, 1.0), total * trials
+    if "exposure" in extras:
+        offset = offset + np.log(extras["exposure"])
+    return [mean, total, offset]
 
 
 @final
@@ -103,29 +92,112 @@ class CountRows:
 
 @final
 class Newton:
-    """Newton's method for one model; it halves steps that lead down."""
+    """Newton's method for one model.
 
-    def __init__(self, members: IntArray, start: FloatArray) -> None:
+    A pass over the rows looks at the `trials`, of which the best is kept. Steps that lead down are
+    tried again, shorter.
+
+    Parameters
+    ----------
+    members
+        The columns of the model, the intercept being column 0.
+    starts
+        Coefficients to begin with, one or several.
+    tolerance
+        The method has converged once another step is expected to gain fewer nats; they are added.
+    ridge
+        Precision of the slopes.
+    """
+
+    def __init__(
+        self,
+        members: IntArray,
+        starts: Sequence[FloatArray],
+        *,
+        tolerance: float,
+        ridge: float = 0.0,
+    ) -> None:
         self.members = members
-        self.coefficients = start
-        self.best = start
+        self.trials = list(starts)
         self.value = -inf
+        self.coefficients: FloatArray = self.trials[0]
         self.information: Matrix = np.eye(members.size)
+        self.score: FloatArray = np.zeros(members.size)
+        self.step: FloatArray = np.zeros(members.size)
+        self.gain = inf
         self.done = False
+        self._tolerance = tolerance
+        self._penalty = np.where(members == 0, 0.0, ridge)
+        self._objective, self._length = -inf, 1.0
 
-    def take(self, sums: Matrix) -> None:
-        """Go on with the sums over all rows at the coefficients asked for."""
-        value = float(sums[-1, -1])
-        if not value >= self.value - 1e-9 * abs(value):
-            self.coefficients = 0.5 * (self.coefficients + self.best)
+    def take(self, sums: Sequence[Matrix]) -> None:
+        """Go on with the sums over all rows at the trials."""
+        penalties = [0.5 * float(self._penalty @ beta**2) for beta in self.trials]
+        objectives = [float(part[-1, -1]) - p for part, p in zip(sums, penalties, strict=True)]
+        top = int(np.argmax(objectives))
+        if not objectives[top] >= self._objective - 1e-9 * abs(self._objective):
+            self._length *= _SHORTER[-1] if len(self.trials) > 1 else 1.0
+            lengths = [self._length * share for share in _SHORTER]
+            self.trials = [self.coefficients + length * self.step for length in lengths]
             return
-        self.information = sums[:-1, :-1]
-        step, gain = newton_step(self.information, sums[:-1, -1])
-        self.best, self.value = self.coefficients, value
-        if gain < _AT_MAXIMUM:
-            self.best, self.value, self.done = self.coefficients + step, value + gain, True
-        else:
-            self.coefficients = self.coefficients + step
+        self._objective, self._length = objectives[top], 1.0
+        self.coefficients, self.value = self.trials[top], float(sums[top][-1, -1])
+        self.information, self.score = sums[top][:-1, :-1], sums[top][:-1, -1]
+        gradient = self.score - self._penalty * self.coefficients
+        self.step, self.gain = _step(self.information + np.diag(self._penalty), gradient)
+        self.done = self.gain < self._tolerance
+        self.trials = [self.coefficients + self.step]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Passes:
+    """Passes over the rows for models over the same columns, standardised by a sample.
+
+    ``scale`` is infinite for columns that count as zero.
+    """
+
+    rows: AbstractRows
+    family: int
+    link: int
+    columns: AbstractColumns
+    location: FloatArray
+    scale: FloatArray
+
+    def fit(self, models: Sequence[Newton], most: int = _MOST_PASSES) -> Mask:
+        """Fit models; returns which columns are not finite in some row."""
+        bad = np.zeros(self.scale.size, dtype=np.bool_)
+        for _ in range(most):
+            active = [model for model in models if not model.done]
+            if not active:
+                break
+            points = [(model.members, trial) for model in active for trial in model.trials]
+            found, sums = self.sums(points)
+            bad |= found
+            for model in active:
+                n_trials = len(model.trials)
+                model.take(sums[:n_trials])
+                sums = sums[n_trials:]
+        return bad
+
+    def sums(self, points: Sequence[tuple[IntArray, FloatArray]]) -> tuple[Mask, list[Matrix]]:
+        """Sums of models at coefficients; only the columns they contain are computed."""
+        used = np.unique(np.concatenate([members for members, _ in points]))
+        used = used[used > 0] - 1
+        position = np.zeros(self.scale.size + 1, dtype=np.int64)
+        position[used + 1] = np.arange(used.size) + 1
+        work = _Sums(
+            self.family,
+            self.link,
+            self.columns.take(used),
+            self.location[used],
+            self.scale[used],
+            tuple((position[members], coefficients) for members, coefficients in points),
+        )
+        found, *sums = add_up(self.rows.map(work, work.columns.needs))
+        bad = np.zeros(self.scale.size, dtype=np.bool_)
+        bad[used] = (found > 0) & np.isfinite(self.scale[used])
+        return bad, sums
 
 
 def information_unit(information: Matrix) -> FloatArray:
@@ -134,7 +206,7 @@ def information_unit(information: Matrix) -> FloatArray:
     return np.where(diagonal > 0, np.sqrt(np.maximum(diagonal, 0.0)), inf)
 
 
-def newton_step(information: Matrix, score: FloatArray) -> tuple[FloatArray, float]:
+def _step(information: Matrix, score: FloatArray) -> tuple[FloatArray, float]:
     """The step in independent columns, and the log likelihood it is expected to gain."""
     unit = information_unit(information)
     gram = information / np.outer(unit, unit)
