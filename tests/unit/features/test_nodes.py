@@ -377,3 +377,11 @@ def test_shortening_forgets_knots_of_what_has_changed():
     assert all(f.knot is None for f in shortened(fitted) if isinstance(f, Modification))
     (kept,) = (f for f in shortened(multiply(fitted, Z)) if isinstance(f, Modification))
     assert kept.knot == 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "complexity"),
+    [("exp(x)", 2), ("exp{-0.4*x}", 3), ("exp{1.7 - 0.4*x}", 3), ("exp{-0.4*x + 0.2*z}", 3)],
+)
+def test_a_number_in_the_identity_is_paid_for(text, complexity):
+    assert parse_feature(text).complexity == complexity

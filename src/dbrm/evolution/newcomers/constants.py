@@ -186,6 +186,7 @@ def _finished(scored: Scored, target: Target) -> Expression:
         if chain.layers[0].shape.kind in _TWO_NUMBERS:
             simpler, left = without_shift(expression, target, c)
             # Half of what a shift costs in the score: it may yet gain.
-            if n_rows * (np.log1p(-left) - np.log1p(-share)) < np.log(n_rows):
+            cheap = n_rows * (np.log1p(-left) - np.log1p(-share)) < np.log(n_rows)
+            if cheap and left > 0.5 * share:
                 expression, share = simpler, left
     return rounded(expression, target)

@@ -99,8 +99,7 @@ class Chain:
     @property
     def complexity(self) -> int:
         """That of its feature."""
-        kinds = [layer.shape.kind for layer in self.layers]
-        return self.base.complexity + sum(1 if kind is Kind.SCALE else 2 for kind in kinds)
+        return self.base.complexity + 2 * len(self.layers)
 
     def value(self) -> Column:
         return self.values()[-1]
@@ -314,7 +313,8 @@ def _rounded_layer(expression: Expression, target: Target, c: int, j: int) -> Ex
         def scaled(scale: float) -> Layer:
             return Layer(before.shape, scale, before.shift + (before.scale - scale) * mean)
 
-        layer = scaled(shortest(layer.scale, lambda scale: share(scaled(scale)), n_rows))
+        scale = shortest(layer.scale, lambda scale: share(scaled(scale)), n_rows, zero=False)
+        layer = scaled(scale)
     if kind is not Kind.SCALE:
         layer = _within_a_turn(layer)
         fixed = layer

@@ -18,8 +18,10 @@ _FLAT = 1e-7
 _MOST = 1.0 - 1e-12
 
 
-def shortest(value: float, share: Callable[[float], float], n_rows: int) -> float:
-    """Round a number to the fewest digits that keep the fit.
+def shortest(
+    value: float, share: Callable[[float], float], n_rows: int, *, zero: bool = True
+) -> float:
+    """Round a number to the fewest digits that keep the fit; to zero only if that is allowed.
 
     Parameters
     ----------
@@ -30,9 +32,8 @@ def shortest(value: float, share: Callable[[float], float], n_rows: int) -> floa
         return value
     best = share(value)
     first = -floor(log10(abs(value)))
-    # The first is zero, up to which tiny numbers may be rounded.
-    for places in range(first - 1, first + _MOST_DIGITS):
-        rounded = round(value, places) if places >= first else 0.0
+    trials = [round(value, places) for places in range(first, first + _MOST_DIGITS)]
+    for rounded in [0.0, *trials] if zero else trials:
         if 0.5 * n_rows * (np.log1p(-share(rounded)) - np.log1p(-best)) <= _LOSS:
             return rounded
     return value
