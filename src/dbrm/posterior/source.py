@@ -143,7 +143,7 @@ class LiveSource:
 
     @property
     def transforms(self) -> tuple[Transform, ...]:
-        return self.problem.grammar.transforms
+        return self.problem.grammar.transforms + self.problem.grammar.knots
 
     @property
     def always(self) -> tuple[Feature, ...]:

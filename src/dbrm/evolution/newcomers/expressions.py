@@ -40,10 +40,11 @@ class Target:
         """Share of the residual's squares that a column explains."""
         return explained_share(column, self.residual, self.span)
 
-    def outside(self, columns: Matrix) -> Matrix:
-        """Columns without their means and their part inside the model."""
-        columns = columns - columns.mean(axis=0)
-        return np.asarray(columns - self.span @ (self.span.T @ columns))
+    def normal_equations(self, rows: Matrix) -> tuple[Matrix, Column]:
+        """Inner products outside the model of the rows of a matrix, and with the residual."""
+        totals, inside = rows.sum(axis=1), rows @ self.span
+        gram = rows @ rows.T - np.outer(totals, totals) / rows.shape[1] - inside @ inside.T
+        return gram, rows @ self.residual
 
 
 @final
@@ -187,15 +188,13 @@ class Expression:
         return factors[0] if len(factors) == 1 else np.asarray(np.multiply.reduce(factors))
 
     def linearize(self) -> Matrix:
-        """The value, and its derivatives in the numbers that matter, as columns."""
+        """The value, and its derivatives in the numbers that matter, as rows."""
         parts = [chain.linearize() for chain in self.chains]
         values = [value for value, _ in parts]
-        columns = [self._product(values)]
-        for j, (value, slopes) in enumerate(parts):
-            others = [*values[:j], np.ones_like(value), *values[j + 1 :]]
-            rest = self._product(others)
-            columns += [rest * slope for slope in slopes]
-        return np.column_stack(columns)
+        rows = [self._product(values)]
+        for j, (_, slopes) in enumerate(parts):
+            rows += [self._product([*values[:j], slope, *values[j + 1 :]]) for slope in slopes]
+        return np.array(rows)
 
     @property
     def numbers(self) -> FloatArray:
@@ -227,10 +226,9 @@ def fit(
     """Maximise the share of the residual that an expression explains; return both."""
     share, damping = target.share(expression.value()), _DAMPING
     for _ in range(steps):
-        columns = expression.linearize()
-        if not np.all(np.isfinite(columns)):
+        system, before = _System.of(*target.normal_equations(expression.linearize())), share
+        if not np.all(np.isfinite(system.gram)):
             break
-        system, before = _System.of(target.outside(columns), target.residual), share
         numbers = expression.numbers
         for _ in range(_TRIALS):
             trial = expression.with_numbers(numbers + system.step(damping))
@@ -246,24 +244,24 @@ def fit(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _System:
-    """Normal equations of a residual on a value and its derivatives, columns of length one."""
+    """Normal equations of a residual on a value and its derivatives, scaled to length one."""
 
     gram: Matrix
     right: Column
     lengths: Column
 
     @classmethod
-    def of(cls, columns: Matrix, residual: Column) -> "_System":
-        lengths = np.sqrt(np.einsum("nk,nk->k", columns, columns))
-        lengths[lengths == 0.0] = 1.0
-        scaled = columns / lengths
-        return cls(scaled.T @ scaled, scaled.T @ residual, lengths)
+    def of(cls, gram: Matrix, right: Column) -> "_System":
+        diagonal = np.diagonal(gram)
+        lengths = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        return cls(gram / np.outer(lengths, lengths), right / lengths, lengths)
 
     def step(self, damping: float) -> FloatArray:
         """Levenberg and Marquardt's step of the numbers; the coefficient is not damped."""
         damped = self.gram.copy()
         index = np.arange(1, len(damped))
         damped[index, index] += damping
+        # A value that is zero or constant has no coefficient: the step leads nowhere.
         damped[0, 0] += 1e-12
         weights = np.linalg.solve(damped, self.right) / self.lengths
         return np.asarray(weights[1:] / weights[0])

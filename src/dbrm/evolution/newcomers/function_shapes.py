@@ -107,7 +107,8 @@ def grid(shape: Shape, points: Column) -> tuple[FloatArray, FloatArray]:
     extent = high - low
     match shape.kind:
         case Kind.WAVE:
-            count = min(_HALF_WAVES, points.size // 4)
+            # At least four different values in a whole wave.
+            count = max(min(_HALF_WAVES, np.unique(points).size // 2), 1)
             scales = np.pi / extent * np.arange(1, count + 1)
             return scales, np.zeros(count)
         case Kind.SCALE:

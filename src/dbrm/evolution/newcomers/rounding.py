@@ -12,8 +12,8 @@ __all__ = ["explained_share", "shortest"]
 # What rounding may cost (nats).
 _LOSS = 0.1
 _MOST_DIGITS = 12
-# A column whose part outside the model is smaller than this share of its size is inside.
-_FLAT = 1e-7
+# A column with a smaller share of its squares outside the model is inside.
+_FLAT = 1e-10
 # Below one, so that the logarithm of what is left is finite.
 _MOST = 1.0 - 1e-12
 
@@ -40,16 +40,14 @@ def shortest(
 
 
 def explained_share(column: Column, residual: Column, span: Matrix) -> float:
-    """Share of a centred residual's squares that a column explains beside a model.
+    """Share of a residual's squares that a column explains beside a model.
 
-    `span` are the centred orthonormal columns of the model. Zero if there is nothing to explain
-    it with.
+    `span` are the centred orthonormal columns of the model; the residual is centred and
+    orthogonal to them. Zero if there is nothing to explain it with.
     """
-    with np.errstate(all="ignore"):
-        centred = column - column.mean()
-        centred = centred - span @ (span.T @ centred)
-        squares = float(centred @ centred)
-        if not squares > _FLAT**2 * float(column @ column):
-            return 0.0
-        share = float((residual @ centred) ** 2 / (squares * (residual @ residual)))
-    return min(share, _MOST) if share >= 0.0 else 0.0
+    squares, total, inside = float(column @ column), float(column.sum()), span.T @ column
+    left = squares - total * total / column.size - float(inside @ inside)
+    if not _FLAT * squares < left < np.inf:
+        return 0.0
+    share = float(residual @ column) ** 2 / (left * float(residual @ residual))
+    return min(share, _MOST)

@@ -200,11 +200,11 @@ def test_derivatives_agree_with_differences(rng, names):
     expression = Expression(chains, Z, rng.normal(size=20))
     analytic = expression.linearize()
     numbers = expression.numbers
-    np.testing.assert_allclose(analytic[:, 0], expression.value())
+    np.testing.assert_allclose(analytic[0], expression.value())
     for j in range(numbers.size):
         step = 1e-6 * (np.arange(numbers.size) == j)
         above, below = (expression.with_numbers(numbers + s * step).value() for s in (1, -1))
-        np.testing.assert_allclose(analytic[:, j + 1], (above - below) / 2e-6, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(analytic[j + 1], (above - below) / 2e-6, rtol=1e-6, atol=1e-8)
 
 
 def test_a_fit_reaches_a_stationary_point(rng):
@@ -216,3 +216,12 @@ def test_a_fit_reaches_a_stationary_point(rng):
         for sign in (-1, 1):
             step = sign * 0.05 * (np.arange(2) == j)
             assert target.share(fitted.with_numbers(fitted.numbers + step).value()) < best
+
+
+def test_few_values_have_no_short_waves(rng):
+    """A wave needs four different values: of eight it has at most two turns in the range."""
+    x = rng.integers(0, 8, N).astype(float)
+    residual = centred(rng.normal(size=N))
+    for feature in propose_constants([X], x[:, None], [residual], [get_transform("sin")], 3):
+        waves = [node for node in walk(feature) if node.transform is get_transform("sin")]
+        assert all(node.weights[0] < 2.5 * 2 * np.pi / 7 for node in waves)
