@@ -40,7 +40,6 @@ __all__ = [
     "GaussianEngine",
     "GaussianPopulation",
     "residual_fraction",
-    "solve_centred",
 ]
 
 # A column keeps less than this share of its variance beside the others: it is one of them.
@@ -366,26 +365,7 @@ def _least_squares(
     means = weights @ scaled / n
     mean = float(weights @ (response / 2) / n) * 2
     centred = (scaled - means) * np.sqrt(weights)[:, None]
-    coefficients, covariance = solve_centred(
-        centred, (response - mean) * np.sqrt(weights), means, mean, n, shrinkage
-    )
-    powers = -np.concatenate([[0], exponents])
-    with np.errstate(over="ignore"):
-        return np.ldexp(coefficients, powers), np.ldexp(covariance, powers + powers[:, None])
-
-
-def solve_centred(
-    centred: Matrix, target: FloatArray, means: FloatArray, mean: float, n: float, shrinkage: float
-) -> tuple[FloatArray, Matrix]:
-    """Coefficients and their scale matrix from rows about their means, or rows equivalent to them.
-
-    Parameters
-    ----------
-    centred, target
-        Columns and response about their means, in weighted rows.
-    means, mean, n
-        The means of the columns and of the response, and the number of observations.
-    """
+    target = (response - mean) * np.sqrt(weights)
     scale = np.maximum(np.linalg.norm(centred, axis=0), np.finfo(float).tiny)
     left, values, right = np.linalg.svd(centred / scale, full_matrices=False)
     kept = values > _EPSILON * max(centred.shape) * values.max(initial=0.0)
@@ -395,4 +375,7 @@ def solve_centred(
     covariance[1:, 1:] = shrinkage * inverse @ inverse.T
     covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
     covariance[0, 0] = 1.0 / n + means @ covariance[1:, 1:] @ means
-    return np.concatenate([[mean - means @ slopes], slopes]), covariance
+    coefficients = np.concatenate([[mean - means @ slopes], slopes])
+    powers = -np.concatenate([[0], exponents])
+    with np.errstate(over="ignore"):
+        return np.ldexp(coefficients, powers), np.ldexp(covariance, powers + powers[:, None])

@@ -6,13 +6,12 @@ neither features nor the search, as all engines.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, IntArray, Masks, StatusArray
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.base import AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
@@ -26,7 +25,6 @@ __all__ = [
     "AbstractOutOfCoreEngine",
     "Joined",
     "add_up",
-    "standardised",
     "unsupported_out_of_core",
 ]
 
@@ -114,24 +112,6 @@ class AbstractOutOfCoreEngine(ABC):
         fits = self.fit_many(columns, masks)
         values = np.array([fit.log_evidence for fit in fits], dtype=np.float64)
         return values, np.array([fit.status for fit in fits], dtype=np.uint8)
-
-
-def standardised(
-    n_rows: int,
-    columns: Sequence[Column],
-    location: FloatArray,
-    scale: FloatArray,
-    *,
-    spare: int = 0,
-) -> Matrix:
-    """Ones, then ``(column - location) / scale``, then `spare` columns not filled in yet."""
-    out = np.empty((n_rows, 1 + len(columns) + spare), order="F")
-    out[:, 0] = 1.0
-    with np.errstate(all="ignore"):
-        for j, column in enumerate(columns):
-            np.subtract(column, location[j], out=out[:, j + 1])
-            out[:, j + 1] /= scale[j]
-    return out
 
 
 def add_up(parts: Any) -> Any:

@@ -84,36 +84,43 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         n = float(self._constants[0])
         return glm_prior(self.sample_engine.prior, sizes, n, dispersed=False).table
 
+    @cached_property
+    def null(self) -> Newton:
+        """The fit of the columns that every model contains."""
+        passes, start = self._start(self.always.take(np.zeros(0, dtype=np.int64)))
+        model = Newton(np.arange(start.size), start, tolerance=_REPORTED)
+        passes.fit([model])
+        return model
+
     def prepare(self, columns: AbstractColumns) -> "OutOfCoreGlmPopulation":
-        passes, starts = self._start(columns)
-        members = np.arange(starts[0].size)
+        passes, start = self._start(columns)
+        members = np.arange(start.size)
+        null = np.zeros(start.size)
+        null[: self.null.members.size] = self.null.coefficients
         while True:
-            full = Newton(members, starts, tolerance=_NEAR, ridge=RIDGE)
+            full = Newton(
+                members, start, tolerance=_NEAR, ridge=RIDGE, behind=(null, self.null.value)
+            )
             bad = passes.fit([full], _MOST_PASSES)
             if not bad.any():
                 return OutOfCoreGlmPopulation(self, passes, full)
             # Not finite in some row that is not in the sample: left out altogether.
             passes = replace(passes, scale=np.where(bad, inf, passes.scale))
-            starts = [np.where(np.concatenate([[False], bad]), 0.0, beta) for beta in starts]
+            start = np.where(np.concatenate([[False], bad]), 0.0, start)
 
-    def _start(self, columns: AbstractColumns) -> tuple[Passes, list[FloatArray]]:
-        """Columns standardised by the sample, the fit of the sample, and that of a constant.
-
-        The constant is the better start where the sample misleads.
-        """
+    def _start(self, columns: AbstractColumns) -> tuple[Passes, FloatArray]:
+        """Columns standardised by the sample, and the coefficients of its fit."""
         both = Joined(self.always, columns)
         made = both.make(self.sample)
         matrix = np.column_stack(made) if made else np.empty((self.sample.n_rows, 0))
         location, scale = matrix.mean(axis=0), matrix.std(axis=0)
         scale[~(scale > 0)] = 1.0
         raw = self.sample_engine.project(matrix)
-        null = np.zeros(raw.size)
-        null[0] = self.sample_engine.project(matrix[:, :0])[0]
-        beta = np.concatenate([[raw[0] + location @ raw[1:]], scale * raw[1:]])
+        start = np.concatenate([[raw[0] + location @ raw[1:]], scale * raw[1:]])
         link = self.sample_engine.link
         assert isinstance(link, Link)
         assert link.code is not None
-        return Passes(self.rows, self._family.code, link.code, both, location, scale), [beta, null]
+        return Passes(self.rows, self._family.code, link.code, both, location, scale), start
 
     def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
         return self.prepare(columns).fit(masks)
@@ -195,7 +202,7 @@ class OutOfCoreGlmPopulation(AbstractExpandable):
         self.passes.fit([model])
         beta = np.zeros(self.full.members.size)
         beta[model.members] = model.coefficients
-        there = Newton(self.full.members, [beta], tolerance=inf)
+        there = Newton(self.full.members, beta, tolerance=inf)
         self.passes.fit([there])
         return self._expand(beta, there).approximate_all(max_size)
 
@@ -218,10 +225,12 @@ class OutOfCoreGlmPopulation(AbstractExpandable):
         return self._independent(np.concatenate([self._fixed, free]))
 
     def _begin(self, members: IntArray, tolerance: float) -> Newton:
-        """A model at its maximum under the expansion."""
+        """A model at its maximum under the expansion; the null model at its own."""
+        if members.size == self._fixed.size and self._fixed.size == self._n_fixed:
+            return self.engine.null
         inside = self._expansion.gram[np.ix_(members, members)]
         start = np.asarray(np.linalg.solve(inside, self._expansion.cross[members]))
-        return Newton(members, [start], tolerance=tolerance)
+        return Newton(members, start, tolerance=tolerance)
 
     def _score(self, model: Newton, mask: Mask) -> tuple[float, Status]:
         size = model.members.size - 1

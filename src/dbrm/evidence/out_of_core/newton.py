@@ -101,39 +101,47 @@ class Newton:
     ----------
     members
         The columns of the model, the intercept being column 0.
-    starts
-        Coefficients to begin with, one or several.
+    start
+        Coefficients to begin with.
     tolerance
         The method has converged once another step is expected to gain fewer nats; they are added.
     ridge
         Precision of the slopes.
+    behind
+        Other coefficients and their log likelihood: where the start is worse, steps towards it
+        begin there.
     """
 
     def __init__(
         self,
         members: IntArray,
-        starts: Sequence[FloatArray],
+        start: FloatArray,
         *,
         tolerance: float,
         ridge: float = 0.0,
+        behind: tuple[FloatArray, float] | None = None,
     ) -> None:
         self.members = members
-        self.trials = list(starts)
-        self.value = -inf
-        self.coefficients: FloatArray = self.trials[0]
+        self.trials = [start]
+        self.coefficients, self.value = (start, -inf) if behind is None else behind
         self.information: Matrix = np.eye(members.size)
         self.score: FloatArray = np.zeros(members.size)
-        self.step: FloatArray = np.zeros(members.size)
+        self.step: FloatArray = start - self.coefficients
         self.gain = inf
         self.done = False
         self._tolerance = tolerance
         self._penalty = np.where(members == 0, 0.0, ridge)
-        self._objective, self._length = -inf, 1.0
+        self._objective, self._length = self.value - self._penalty_of(self.coefficients), 1.0
+
+    def _penalty_of(self, coefficients: FloatArray) -> float:
+        return 0.5 * float(self._penalty @ coefficients**2)
 
     def take(self, sums: Sequence[Matrix]) -> None:
         """Go on with the sums over all rows at the trials."""
-        penalties = [0.5 * float(self._penalty @ beta**2) for beta in self.trials]
-        objectives = [float(part[-1, -1]) - p for part, p in zip(sums, penalties, strict=True)]
+        objectives = [
+            float(part[-1, -1]) - self._penalty_of(trial)
+            for part, trial in zip(sums, self.trials, strict=True)
+        ]
         top = int(np.argmax(objectives))
         if not objectives[top] >= self._objective - 1e-9 * abs(self._objective):
             self._length *= _SHORTER[-1] if len(self.trials) > 1 else 1.0
