@@ -63,20 +63,42 @@ class ModelFit:
     latent: LatentFit | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ScoreTest:
-    """Expected gain from adding a candidate column; for deciding where to look, never reported.
+    r"""Log likelihood around one model, to second order; for deciding where to look, never reported.
+
+    With score :math:`s_i` and information :math:`w_i` of row :math:`i` at the model's linear
+    predictor :math:`\eta`, a column :math:`x` beside the model explains the share
+
+    .. math:: \frac{(\sum_i s_i x_i)^2}{S \sum_i w_i \tilde x_i^2}
+
+    of what is left, :math:`\tilde x` being what the model's columns leave of it.
 
     Parameters
     ----------
     residual
-        Score residual of the model: what a candidate should correlate with.
-    gain
-        Expected gain in log evidence of a column that explains this share of the residual.
+        The scores :math:`s_i`: what a candidate should correlate with.
+    change
+        ``change(left, extra)``: expected change of the log evidence from this model to one with
+        `extra` more columns, where `left` is its residual sum of squares as a multiple of this
+        model's.
+    total
+        :math:`S`, for a Gaussian response the residual sum of squares.
+    predictor
+        :math:`\eta_i` without the offset: a combination of the model's columns.
+    information
+        The :math:`w_i`; ``None`` if they are all one.
     """
 
     residual: FloatArray
-    gain: Callable[[FloatArray], FloatArray]
+    change: Callable[[FloatArray, int], FloatArray]
+    total: float
+    predictor: FloatArray
+    information: FloatArray | None = None
+
+    def gain(self, share: FloatArray) -> FloatArray:
+        """Expected gain in log evidence of a column that explains this share of the residual."""
+        return self.change(1.0 - share, 1)
 
 
 class AbstractPrepared(ABC):

@@ -267,22 +267,30 @@ class GaussianEngine(AbstractEngine):
 
     def score_test(self, columns: Matrix) -> ScoreTest:
         rows, total, _ = self._target
+        fitted = np.zeros_like(rows)
         if columns.shape[1]:
             basis, _ = np.linalg.qr(self._free(columns))
-            rows = rows - basis @ (basis.T @ rows)
+            fitted = basis @ (basis.T @ rows)
+            rows = rows - fitted
         size = columns.shape[1]
         table, floor = self._table(size + 1), self.shape.floor
-        left = max(float(rows @ rows) / total, floor)
-        base = table.value(left, size)
+        squares = float(rows @ rows)
+        fraction = max(squares / total, floor)
+        base = table.value(fraction, size)
 
-        def gain(share: FloatArray) -> FloatArray:
-            if not np.isfinite(table.constant[size : size + 2]).all():
-                return np.full(share.size, -inf)
-            scores = score_row(left * (1.0 - share), size + 1, floor, *table.arguments)
+        def change(left: FloatArray, extra: int) -> FloatArray:
+            if not np.isfinite(table.constant[[size, size + extra]]).all():
+                return np.full(left.size, -inf)
+            scores = score_row(fraction * left, size + extra, floor, *table.arguments)
             return np.asarray(scores - base)
 
+        if self._root is None:
+            return ScoreTest(rows, change, squares, fitted)
         # The score of a column is its product with the weighted residual.
-        return ScoreTest(rows if self._root is None else rows * self._root, gain)
+        weighted = rows * self._root
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fitted = np.where(self._root > 0, fitted / self._root, 0.0)
+        return ScoreTest(weighted, change, squares, fitted, np.asarray(self.weights))
 
 
 @final

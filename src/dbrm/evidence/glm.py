@@ -374,20 +374,20 @@ class GlmEngine(AbstractEngine):
         raw = _to_raw(population, mask, solution.coefficients, solution.covariance, self.n_always)[
             0
         ]
-        eta = self._offset + raw[0] + np.hstack([self._always, columns]) @ raw[1:]
+        eta = raw[0] + np.hstack([self._always, columns]) @ raw[1:]
         score, information = family.derivatives(
-            link, eta, self.response, solution.dispersion, self._trials
+            link, self._offset + eta, self.response, solution.dispersion, self._trials
         )
         finite = np.isfinite(score) & np.isfinite(information)
         residual = np.where(finite, self._weights * score, 0.0)
-        weight = float(np.where(finite, self._weights * information, 0.0).mean())
-        strength = float(residual @ residual) / max(weight, 1e-12)
+        weights = np.where(finite, self._weights * information, 0.0)
+        strength = float(residual @ residual) / max(float(weights.mean()), 1e-12)
         price = self._price(self.n_always + int(mask.sum()))
 
-        def gain(share: FloatArray) -> FloatArray:
-            return np.asarray(0.5 * strength * share - price)
+        def change(left: FloatArray, extra: int) -> FloatArray:
+            return np.asarray(0.5 * strength * (1.0 - left) - price * extra)
 
-        return ScoreTest(residual, gain)
+        return ScoreTest(residual, change, strength, eta, weights)
 
     def _price(self, size: int) -> float:
         """About what one more column costs under the prior, beside `size` others."""

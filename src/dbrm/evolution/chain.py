@@ -26,6 +26,9 @@ from dbrm.search import (
 
 __all__ = ["CHAIN_LAYOUT", "ChainProgress", "ChainRecord", "ChainResult", "Draws"]
 
+# Growth of the log mass of a population that is no progress.
+_NO_GAIN = 0.01
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,14 @@ class ChainRecord:
         if self.n_evaluated >= stop.evaluations:
             return True
         return stop.unique_models is not None and self.n_unique >= stop.unique_models
+
+    def has_stalled(self) -> bool:
+        """Whether the last populations, as many as there is patience for, brought nothing new."""
+        patience = self.problem.budget.stop.patience
+        if patience is None or len(self._trace) <= patience:
+            return False
+        before, last = self._trace[:-patience], self._trace[-patience:]
+        return max(last) <= max(before) + _NO_GAIN
 
     def explore(
         self,

@@ -7,7 +7,7 @@ decided elsewhere.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import final
 
@@ -22,7 +22,20 @@ from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.units import Units
 from dbrm.features import Feature, Transform, TwoValued, modify, multiply
 
-__all__ = ["Grammar", "OperatorMemory", "Operators", "Parents", "create", "draw_operator"]
+__all__ = [
+    "KINDS",
+    "Grammar",
+    "OperatorMemory",
+    "Operators",
+    "Parents",
+    "bent_transforms",
+    "create",
+    "draw_operator",
+    "straight_transforms",
+]
+
+#: The operators of the paper, in the order of `Operators`.
+KINDS = ("mutation", "crossover", "modification", "projection")
 
 
 # Makes a projection of the children, or of one child a function with a drawn knot; or None: see
@@ -33,22 +46,38 @@ Build = Callable[[np.random.Generator, Transform, list[Feature]], Feature | None
 @final
 @dataclass(frozen=True, slots=True)
 class Operators:
-    r"""Weights of the operators that create features: :math:`P_m, P_c, P_t, P_p` of the paper.
+    r"""How features are created.
 
-    They need not add to one.
+    Parameters
+    ----------
+    mutation, crossover, modification, projection
+        Weights of the operators, :math:`P_m, P_c, P_t, P_p` of the paper. They need not add to
+        one.
+    informed
+        Share of a population's newcomers that are drawn by what they promise: of hundreds of
+        features made by these operators, and by dropping or replacing factors and functions, those
+        with a large expected gain beside the leading model are drawn most often. The others are
+        drawn blindly, as in the paper, so that every feature stays reachable.
     """
 
     mutation: float = 3.0
     crossover: float = 4.0
     modification: float = 4.0
     projection: float = 1.0
+    informed: float = 0.5
 
     def __post_init__(self) -> None:
-        weights = (self.mutation, self.crossover, self.modification, self.projection)
+        weights = [getattr(self, kind) for kind in KINDS]
         if not all(0.0 <= weight < np.inf for weight in weights) or not sum(weights) > 0:
             msg = (
                 "operators needs weights that are not negative and not all zero for mutation, "
                 f"crossover, modification and projection; got {self!r}."
+            )
+            raise InvalidSettingError(msg)
+        if not 0.0 <= self.informed < 1.0:
+            msg = (
+                "operators needs a share of informed draws of at least 0 and below 1, so that "
+                f"every feature stays reachable; got informed={self.informed!r}."
             )
             raise InvalidSettingError(msg)
 
@@ -151,7 +180,7 @@ def draw_operator(rng: np.random.Generator, grammar: Grammar) -> int | None:
     """Position of an operator in the order of `Operators`; ``None`` if none can be used."""
     operators = grammar.operators
     has_functions = len(grammar.transforms) + len(grammar.knots) > 0
-    has_bent = len(_bent(grammar.transforms)) > 0
+    has_bent = len(bent_transforms(grammar.transforms)) > 0
     weights = np.array(
         [
             operators.mutation,
@@ -218,19 +247,20 @@ def _part(rng: np.random.Generator, parents: Parents, grammar: Grammar) -> Featu
     parent; inside a product or a function it makes another feature.
     """
     parent = parents.draw(rng)
-    straight = _straight(grammar.transforms)
+    straight = straight_transforms(grammar.transforms)
     if straight and rng.random() < 0.5:
         return modify(_draw_transform(rng, straight), parent)
     return parent
 
 
 @lru_cache(maxsize=64)
-def _straight(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
+def straight_transforms(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
+    """The transforms that are straight lines."""
     return tuple(transform for transform in transforms if transform.affine)
 
 
 @lru_cache(maxsize=64)
-def _bent(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
+def bent_transforms(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
     """The transforms of projections, each function once.
 
     No straight lines: of a weighted sum, ``not`` makes another one.
@@ -257,7 +287,7 @@ def _project(
     deepest = max(child.depth for child in chosen)
     if 1 + width > grammar.max_complexity or deepest + 1 > grammar.max_depth:
         return None
-    return build(rng, _draw_transform(rng, _bent(grammar.transforms)), chosen)
+    return build(rng, _draw_transform(rng, bent_transforms(grammar.transforms)), chosen)
 
 
 # No operator in use is drawn with a smaller probability.
@@ -279,10 +309,9 @@ class OperatorMemory:
     """
 
     def __init__(self, operators: Operators) -> None:
-        self._names = [item.name for item in fields(operators)]
         self._given = operators
-        self._made = np.zeros(len(self._names))
-        self._useful = np.zeros(len(self._names))
+        self._made = np.zeros(len(KINDS))
+        self._useful = np.zeros(len(KINDS))
         self._waiting: dict[int, int] = {}
 
     def note(self, number: int, kind: int) -> None:
@@ -310,13 +339,13 @@ class OperatorMemory:
         self._made = snapshot.arrays["made"].copy()
         self._useful = snapshot.arrays["useful"].copy()
         waiting = snapshot.arrays["waiting"]
-        refuse_unless(np.all(waiting[:, 1] < len(self._names)), "The memory of operators")
+        refuse_unless(np.all(waiting[:, 1] < len(KINDS)), "The memory of operators")
         self._waiting = dict(waiting.tolist())
 
     def operators(self) -> Operators:
         """The weights to use next; they add to one."""
-        weights = np.array([getattr(self._given, name) for name in self._names])
+        weights = np.array([getattr(self._given, name) for name in KINDS])
         shares = weights * (self._useful + 1) / (self._made + 2)
         shares = np.where(weights > 0, np.maximum(shares / shares.sum(), _LEAST_SHARE), 0.0)
         shares /= shares.sum()
-        return replace(self._given, **dict(zip(self._names, shares.tolist(), strict=True)))
+        return replace(self._given, **dict(zip(KINDS, shares.tolist(), strict=True)))

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.evolution.newcomers import Screen, Screener, draw_newcomers
 from dbrm.evolution.operators import OperatorMemory, Parents, create, draw_operator
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
@@ -265,11 +266,13 @@ def next_population(
     *,
     first: bool = False,
     memory: OperatorMemory | None = None,
+    screener: Screener | None = None,
 ) -> Population:
     r"""Filter :math:`\mathcal{S}_t` and fill it up again with new features.
 
     The `first` time, up to half of the free places go to features of the pool. `memory` notes
-    which operator made which feature.
+    which operator made which feature; with a `screener` a share of the newcomers is drawn by what
+    they promise.
     """
     rule = problem.filtration
     deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)
@@ -294,6 +297,8 @@ def next_population(
     )
     if first:
         _plant(rng, problem, builder)
+    if screener is not None:
+        _invite(rng, problem, builder, parents, screener.screen(features, columns, inclusion))
     _fill(rng, problem, builder, parents, memory)
     return builder.build()
 
@@ -308,6 +313,28 @@ def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> Non
         if len(builder.numbers) >= aim:
             return
         builder.add(problem.pool[position])
+
+
+def _invite(
+    rng: np.random.Generator,
+    problem: Problem,
+    builder: _Builder,
+    parents: Parents,
+    screen: Screen,
+) -> None:
+    """Give a share of the free places to features of large expected gain."""
+    free = problem.budget.population_size - len(builder.numbers)
+    count = int(rng.binomial(free, problem.grammar.operators.informed))
+    whole = problem.screening_table is problem.table
+    cache = builder.cache if whole else {}
+    if count == 0:
+        return
+    aim = len(builder.numbers) + count
+    for feature in draw_newcomers(rng, problem, parents, screen, cache, count):
+        if problem.grammar.admits(feature):
+            builder.add(feature)
+        if builder.full or len(builder.numbers) >= aim:
+            return
 
 
 def _fill(

@@ -51,6 +51,8 @@ __all__ = [
 #: Models that one chain, and that all chains together, keep unless memory is limited; and how far
 #: below the best one they may be (nats).
 MAX_MODELS, MAX_MERGED, WINDOW = 100_000, 200_000, 25.0
+# Most rows on which candidates are compared before they enter a population.
+_SCREENING_ROWS = 2_000
 
 
 @final
@@ -89,11 +91,21 @@ class Filtration:
 @final
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When a chain ends before its last population."""
+    """When a chain ends before its last population.
+
+    Parameters
+    ----------
+    seconds, evaluations, unique_models
+        Limits of the time, of the models evaluated and of different models.
+    patience
+        Number of populations in a row after which a chain ends if none of them holds more mass
+        than the best one before.
+    """
 
     seconds: float = inf
     evaluations: float = inf
     unique_models: int | None = None
+    patience: int | None = None
 
 
 @final
@@ -226,6 +238,18 @@ class Problem:
             for name, feature in zip(self.table.names, self.covariates, strict=True)
             if feature not in self.always and self.grammar.admits(feature)
         ]
+
+    @cached_property
+    def screening_rows(self) -> IntArray:
+        """The rows on which many candidates are compared: evenly thinned out if there are many."""
+        n_rows = self.table.n_rows
+        return np.linspace(0, n_rows - 1, min(n_rows, _SCREENING_ROWS)).astype(np.int64)
+
+    @cached_property
+    def screening_table(self) -> Table:
+        """The table with the rows for screening only."""
+        whole = self.screening_rows.size == self.table.n_rows
+        return self.table if whole else self.table.take(self.screening_rows)
 
     @cached_property
     def always_columns(self) -> Matrix:

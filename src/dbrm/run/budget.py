@@ -46,6 +46,7 @@ def search_budget(settings: Settings, default_steps: int) -> SearchBudget:
             seconds=settings.time_budget or inf,
             evaluations=settings.max_evaluations or inf,
             unique_models=_most_unique(settings),
+            patience=None if settings.preset else settings.patience,
         ),
         max_models=per_chain,
         max_merged=merged,

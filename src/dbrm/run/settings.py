@@ -199,6 +199,7 @@ class Settings:
     sweep_projections: bool = False
     population_size: int = 15
     n_populations: int = 60
+    patience: int | None = 12
     algorithm: str = "gmjmcmc"
     n_init: int | None = None
     n_iter: int | None = None
@@ -383,6 +384,7 @@ class SettingsOptions(TypedDict, total=False):
     sweep_projections: bool
     population_size: int
     n_populations: int
+    patience: int | None
     algorithm: str
     n_init: int | None
     n_iter: int | None

@@ -7,7 +7,7 @@ forgot those of earlier populations.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +16,8 @@ from dbrm._typing import FloatArray, Mask
 from dbrm.data.schema import ArrayOf, Flag, Whole, refuse_unless
 from dbrm.evolution.algorithms.base import ALGORITHMS, AbstractChain
 from dbrm.evolution.chain import CHAIN_LAYOUT, ChainProgress, ChainRecord, ChainResult
-from dbrm.evolution.operators import OperatorMemory, Operators
+from dbrm.evolution.newcomers import Screener
+from dbrm.evolution.operators import KINDS, OperatorMemory
 from dbrm.evolution.population import Population, first_population, next_population
 from dbrm.evolution.problem import Problem, SearchBudget
 from dbrm.evolution.snapshot import (
@@ -46,6 +47,7 @@ class Evolution:
         self._chain = chain
         self._share_of_time = share_of_time
         self._memory = OperatorMemory(grammar.operators) if grammar.adaptive else None
+        self._screener = Screener(chain.problem) if grammar.operators.informed > 0.0 else None
         self._numbers = np.zeros(0, dtype=np.int32)
         self._inclusion: FloatArray = np.zeros(0)
         self._last: Mask = np.zeros(0, dtype=np.bool_)
@@ -75,6 +77,7 @@ class Evolution:
             self.n_done == budget.n_populations
             or (chain.out_of_time(self._share_of_time) and not owed)
             or chain.has_enough()
+            or chain.has_stalled()
         )
 
     def _carry_over(self, population: Population) -> Mask:
@@ -103,6 +106,7 @@ class Evolution:
             self._inclusion,
             first=self.n_done == 1,
             memory=self._memory,
+            screener=self._screener,
         )
 
     def get_state(self) -> Snapshot:
@@ -141,7 +145,7 @@ _OWN = Layout(
         "evolution.own.last": ArrayOf("|b1", (None,)),
     },
 )
-_OPERATORS = len(fields(Operators))
+_OPERATORS = len(KINDS)
 _MEMORY = Layout(
     {},
     {

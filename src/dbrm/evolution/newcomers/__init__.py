@@ -1,1 +1,6 @@
-"""New features for populations, found by what residuals lack."""
+"""Newcomers to a population, drawn by what they promise beside its leading model."""
+
+from dbrm.evolution.newcomers.draw import draw_newcomers
+from dbrm.evolution.newcomers.screen import Screen, Screener
+
+__all__ = ["Screen", "Screener", "draw_newcomers"]
