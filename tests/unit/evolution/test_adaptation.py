@@ -69,7 +69,9 @@ def test_a_chain_learns_population_by_population(pose, rng, monkeypatch):
     monkeypatch.setattr(OperatorMemory, "operators", spy)
     values = rng.normal(size=(100, 4))
     response = values[:, 0] * values[:, 1] + values[:, 2] * values[:, 3]
-    problem = pose(values, response + 0.1 * rng.normal(size=100), operators=Operators(1, 1, 1, 1))
+    problem = pose(
+        values, response + 0.1 * rng.normal(size=100), operators=Operators(1, 1, 1, 1, informed=0.0)
+    )
     problem = replace(
         problem,
         grammar=replace(problem.grammar, adaptive=True),
@@ -77,6 +79,6 @@ def test_a_chain_learns_population_by_population(pose, rng, monkeypatch):
     )
     proceed(Gmjmcmc(rng, problem)).result()
     assert len(learned) == 11
-    assert learned[0] == Operators(0.25, 0.25, 0.25, 0.25)
+    assert learned[0] == Operators(0.25, 0.25, 0.25, 0.25, informed=0.0)
     assert len(set(learned)) > 2
     np.testing.assert_allclose([sum(shares(operators)) for operators in learned], 1.0)

@@ -51,6 +51,8 @@ def draw_newcomers(
         How many are wanted; more are offered, as some may be refused.
     """
     grammar = problem.grammar
+    if not parents.covariates:
+        return
     bases = find_bases(rng, parents, grammar, _FROM_POOL)
     values, _ = evaluate(bases.features, problem.screening_table, cache)
     n_recipes = min(_CELLS // len(values), _MOST_RECIPES)

@@ -21,7 +21,7 @@ from dbrm.evolution.operators import Grammar, Parents, bent_transforms, straight
 from dbrm.features import Feature, Modification, Product, Transform, modify, multiply
 from dbrm.features.projection import Standardized
 
-__all__ = ["Bases", "columns_of", "draw_recipes", "complexity_of", "feature_of", "find_bases"]
+__all__ = ["Bases", "columns_of", "complexity_of", "draw_recipes", "feature_of", "find_bases"]
 
 _NONE = -1
 # Columns made at once: they stay in the processor's cache.
@@ -138,9 +138,7 @@ def _without_each(product: Product) -> list[Feature]:
     return [multiply(*factors[:j], *factors[j + 1 :]) for j in range(len(factors))]
 
 
-def draw_recipes(
-    rng: np.random.Generator, bases: Bases, grammar: Grammar, count: int
-) -> IntArray:
+def draw_recipes(rng: np.random.Generator, bases: Bases, grammar: Grammar, count: int) -> IntArray:
     """Draw recipes by the weights of the operators; each at most once."""
     operators = grammar.operators
     bent = bent_transforms(grammar.transforms)

@@ -65,9 +65,7 @@ class Screen:
         with np.errstate(divide="ignore", invalid="ignore"):
             residual = scale * score_test.residual[rows] / self.root
         self.residual = np.where(self.root > 0.0, residual, 0.0)
-        design = np.column_stack(
-            [np.ones(rows.size), problem.always_columns[rows], columns[rows]]
-        )
+        design = np.column_stack([np.ones(rows.size), problem.always_columns[rows], columns[rows]])
         n_fixed = design.shape[1] - len(features)
         self.basis, self.directions, self.coefficients, kept = _decompose(
             design * self.root[:, None], score_test.predictor[rows] * self.root, n_fixed
@@ -102,9 +100,7 @@ class Screener:
         self._problem = problem
         self._last: tuple[tuple[str, ...], Screen] | None = None
 
-    def screen(
-        self, features: Sequence[Feature], columns: Matrix, inclusion: FloatArray
-    ) -> Screen:
+    def screen(self, features: Sequence[Feature], columns: Matrix, inclusion: FloatArray) -> Screen:
         """The screen of a population's median probability model (Barbieri and Berger 2004)."""
         problem = self._problem
         inside = np.flatnonzero(inclusion > 0.5)[: problem.max_model_size]

@@ -148,7 +148,7 @@ def test_chains_agree_on_the_weights_of_every_feature(rng, strategy, pose):
         values,
         y,
         transforms=("tanh", "step[q0.5]"),
-        operators=Operators(1, 1, 1, 6),
+        operators=Operators(1, 1, 1, 6, informed=0.0),
         max_complexity=14,
         n_populations=25,
     )
@@ -279,7 +279,7 @@ def test_fits_run_with_every_strategy(rng, strategy, algorithm):
         y,
         projection=strategy,
         transforms=["tanh"],
-        operators={"projection": 5.0},
+        operators={"projection": 5.0, "informed": 0.0},
         sweep=0,
         n_populations=4,
         n_chains=2,
