@@ -28,7 +28,7 @@ from dbrm._kernels.banded import (
 from dbrm._kernels.compilation import INTERNAL, ONCE
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, linearise
 
-__all__ = ["OK", "SINGULAR", "STUCK", "Mode", "find_mode", "posterior_parts"]
+__all__ = ["OK", "SINGULAR", "STUCK", "Mode", "expand", "find_mode", "posterior_parts"]
 
 OK, SINGULAR, STUCK = 0, 1, 2
 # A Schur complement with a smaller pivot, relative to its diagonal before elimination, counts
@@ -173,6 +173,44 @@ def find_mode(
         status,
         steps,
     )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def expand(
+    family,
+    link,
+    shape,
+    mean,
+    total,
+    offset,
+    columns,
+    slots,
+    precision,
+    ridge,
+    constraints,
+    delta,
+    beta,
+):
+    """The Schur complement S at given variables, and the gradient that belongs to it.
+
+    The flag is ``False`` where the latent variables have no distribution.
+    """
+    scale = shape if family in (GAMMA, GAUSSIAN) else 1.0
+    q = beta.size
+    eta, score, weight = np.empty_like(offset), np.empty_like(offset), np.empty_like(offset)
+    equations = _new_equations(precision, q, constraints.shape[1])
+    _predict(offset, columns, slots, delta, beta, eta)
+    value = linearise(family, link, shape, mean, total, eta, score, weight)
+    _write_priors(precision, ridge, constraints, delta, beta, np.empty_like(delta), equations)
+    _add_rows(columns, slots, score, weight, scale, equations)
+    right = equations.right.copy()
+    if not (value > -np.inf and factorise(equations.hessian, equations.factor)):
+        return equations.schur, right, False
+    solve_lower(equations.factor, equations.work)
+    cross = _cross_products(equations.work)
+    inner, sound = _small_factor(cross[q + 1 :, q + 1 :], np.zeros(constraints.shape[1]))
+    _eliminate(cross, inner, equations.dense, equations.schur, right)
+    return equations.schur, right, sound
 
 
 @nb.njit(**ONCE, error_model="numpy")

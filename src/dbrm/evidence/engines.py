@@ -188,8 +188,12 @@ def add_latent(
     family: Family | str,
     link: Link | str | None,
     always: Matrix | None,
+    most: int | None = None,
 ) -> LatentEngine:
-    """An engine whose models may have latent effects; `engine` answers for columns alone."""
+    """An engine whose models may have latent effects, at most so many.
+
+    `engine` answers for columns alone.
+    """
     family = find_family(family)
     link = find_link(link or family.default_link)
     if isinstance(engine, FunctionEngine):
@@ -220,6 +224,7 @@ def add_latent(
         offset=offset,
         effects=tuple(effects),
         always=np.empty((n_rows, 0)) if always is None else always,
+        most=len(effects) if most is None else most,
     )
 
 

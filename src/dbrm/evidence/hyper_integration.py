@@ -36,7 +36,9 @@ _ITERATIONS = 25
 # Flatter directions are given this standard deviation, and a hard wall ends them.
 _WIDEST = 4.0
 _STEP = {1: 1.2, 2: 1.4}
-_DROP = 5.5
+# Points so many nats below the best have no neighbours; points expected so far below are not
+# evaluated.
+_DROP, _SKIP = 5.5, 7.5
 _MOST_POINTS = 400
 # Grid of the logarithm of an unknown precision. Once the terms have fallen so far below the
 # best one they do not rise again.
@@ -59,9 +61,16 @@ class Integral:
         return np.asarray(np.exp(logs - self.log_value))
 
 
-def find_mode(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Point, Matrix]:
-    """Come near the mode; return the point and the scaled eigenvectors of the covariance."""
-    point = start
+def find_mode(
+    evaluate: Evaluate, start: Point, near: float = _NEAR, scales: Matrix | None = None
+) -> tuple[Point, Matrix]:
+    """Come near the mode; return the point and the scaled eigenvectors of the covariance.
+
+    Those of a similar model, if given, save second differences on the way.
+    """
+    # A Newton step from here squares the distance, about.
+    not_far = sqrt(near)
+    point = start if scales is None else _approach(evaluate, start, scales, not_far)
     for _ in range(_ITERATIONS):
         gradient, hessian, best = _derivatives(evaluate, point)
         values, vectors = np.linalg.eigh(-hessian)
@@ -69,7 +78,8 @@ def find_mode(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Po
         scales = vectors / np.sqrt(curvature)
         towards = vectors.T @ gradient
         move = vectors @ (towards / curvature)
-        if float(np.sqrt(np.sum(towards**2 / curvature))) < near:
+        distance = float(np.sqrt(np.sum(towards**2 / curvature)))
+        if distance < near:
             return point, scales
         longest = float(np.max(np.abs(move)))
         move *= min(1.0, _LONGEST_STEP / longest)
@@ -81,10 +91,40 @@ def find_mode(evaluate: Evaluate, start: Point, near: float = _NEAR) -> tuple[Po
             following = evaluate(np.clip(point.theta + move, -LOG_LIMIT, LOG_LIMIT), point)
         if following.value < best.value:
             following = best
-        if following.value - point.value < 1e-4:
+        is_close = distance < not_far and values[0] > _WIDEST**-2
+        if following.value - point.value < 1e-4 or is_close:
             return (following if following.value > point.value else point), scales
         point = following
     return point, scales
+
+
+def _approach(evaluate: Evaluate, start: Point, scales: Matrix, not_far: float) -> Point:
+    """Quasi-Newton steps (BFGS) with forward differences, until the mode is not far."""
+    covariance, point = scales @ scales.T, start
+    gradient = _forward(evaluate, point)
+    for _ in range(_ITERATIONS):
+        if not (np.isfinite(gradient).all() and gradient @ covariance @ gradient > not_far**2):
+            break
+        move = covariance @ gradient
+        move *= min(1.0, _LONGEST_STEP / float(np.max(np.abs(move))))
+        following = evaluate(np.clip(point.theta + move, -LOG_LIMIT, LOG_LIMIT), point)
+        if not following.value > point.value:
+            break
+        ahead = _forward(evaluate, following)
+        step, change = following.theta - point.theta, gradient - ahead
+        along = float(step @ change)
+        if along > 0.0:
+            left = np.eye(step.size) - np.outer(step, change) / along
+            covariance = left @ covariance @ left.T + np.outer(step, step) / along
+        point, gradient = following, ahead
+    return point
+
+
+def _forward(evaluate: Evaluate, point: Point) -> FloatArray:
+    """Gradient by forward differences; not finite beside a wall."""
+    steps = _DIFFERENCE * np.eye(point.theta.size)
+    ahead = np.array([evaluate(point.theta + step, point).value for step in steps])
+    return np.asarray((ahead - point.value) / _DIFFERENCE)
 
 
 def _derivatives(evaluate: Evaluate, point: Point) -> tuple[FloatArray, Matrix, Point]:
@@ -114,13 +154,16 @@ def _differences(evaluate: Evaluate, point: Point) -> tuple[FloatArray, Matrix, 
     return (gradient, hessian, best) if finite else (np.zeros(d), -np.eye(d), best)
 
 
-def integrate(evaluate: Evaluate, start: Point) -> Integral:
-    """Integrate the posterior of the hyperparameters, beginning at a point near its mode."""
+def integrate(evaluate: Evaluate, start: Point, scales: Matrix | None = None) -> Integral:
+    """Integrate the posterior of the hyperparameters, beginning at a point near its mode.
+
+    `scales` as in `find_mode`.
+    """
     if start.theta.size == 0 or start.value == -inf:
         return Integral(start.value, [start], np.zeros(1))
     if start.theta.size > max(_STEP):
-        return _split_normals(evaluate, *find_mode(evaluate, start, _CLOSE))
-    return _lattice(evaluate, *find_mode(evaluate, start))
+        return _split_normals(evaluate, *find_mode(evaluate, start, _CLOSE, scales))
+    return _lattice(evaluate, *find_mode(evaluate, start, _NEAR, scales))
 
 
 def _lattice(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:
@@ -138,7 +181,10 @@ def _lattice(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:
                     near = (*place[:i], place[i] + sign, *place[i + 1 :])
                     if near not in found:
                         theta = centre.theta + axes @ np.array(near)
-                        found[near] = evaluate(theta, found[place])
+                        behind = found.get((*place[:i], place[i] - sign, *place[i + 1 :]))
+                        if _expected(found[place], behind, _STEP[d]) < best - _SKIP:
+                            continue
+                        found[near] = evaluate(theta, _beyond(found[place], behind))
                         best = max(best, found[near].value)
                         following.append(near)
         front = following
@@ -147,6 +193,21 @@ def _lattice(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:
     log_weights = np.full(len(points), weight)
     total = weight + _log_sum([point.value for point in points])
     return Integral(total, points, log_weights)
+
+
+def _expected(point: Point, behind: Point | None, step: float) -> float:
+    """Value one step further, if the posterior is normal."""
+    if behind is None or behind.value == -inf:
+        return point.value
+    return 2.0 * point.value - behind.value - step**2
+
+
+def _beyond(point: Point, behind: Point | None) -> Point:
+    """A point whose variables are those one step further, extrapolated."""
+    if behind is None or behind.mode is None:
+        return point
+    delta, beta = 2.0 * point.delta - behind.delta, 2.0 * point.beta - behind.beta
+    return replace(point, delta=delta, beta=beta)
 
 
 def _split_normals(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:
@@ -178,29 +239,31 @@ def integrate_precision(
     model: Conditional,
     prior: NormalLogGamma,
     start: Point,
-) -> tuple[float, Status]:
+) -> tuple[float, Status, FloatArray]:
     """Log evidence where the slopes beside latent effects have an unknown common precision.
 
     As in models without latent effects, spike and tails of the prior often give two modes, so
     that the precision is summed over a grid of its logarithm, and the other hyperparameters are
-    integrated at every node. `model` may have any precision; `start` is a point in it.
+    integrated at every node. `model` may have any precision; `start` is a point in it. Returned
+    with the evidence: the status, and the mode of the other hyperparameters at the best node.
     """
     top = log(max(prior.shape, 1.0) / prior.rate) + 3.0
     terms: list[float] = []
-    status = Status.OK
+    best, status = start.theta, Status.OK
     for node in range(_MOST_PRECISIONS):
         log_precision = top - _PRECISION_STEP * node
         at_node = replace(model, prior=replace(model.prior, rate=exp(log_precision)))
         point = at_node.at(start.theta, (start.delta, start.beta))
         if point.value == -inf:
-            return -inf, point.status
+            return -inf, point.status, point.theta
         found = integral(at_node, point)
         start, status = found.points[0], max(status, found.points[0].status)
         terms.append(found.log_value + prior.log_density_of_log_precision(log_precision))
+        best = start.theta if terms[-1] == max(terms) else best
         if len(terms) > 12 and terms[-1] < max(terms) - _PRECISION_DROP and terms[-1] < terms[-2]:
             break
     peak = max(terms)
-    return peak + log(_PRECISION_STEP * float(np.sum(np.exp(np.array(terms) - peak)))), status
+    return peak + log(_PRECISION_STEP * float(np.sum(np.exp(np.array(terms) - peak)))), status, best
 
 
 def _log_sum(values: list[float]) -> float:

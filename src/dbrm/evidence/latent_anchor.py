@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, Mask
+from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence.hyper_integration import find_mode
 from dbrm.evidence.nested_laplace import Conditional, Point
 
@@ -22,23 +22,25 @@ _ABSENT = 8.0
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
-    """A place to start from: hyperparameters, mode, and the columns that it belongs to.
+    """The mode of some effects in the model without columns.
 
     Parameters
     ----------
     volume
-        Log of the integral over the hyperparameters less the height at the anchor.
+        Log of the integral over the hyperparameters less the height at the mode.
+    scales
+        Scaled eigenvectors of their covariance there.
     """
 
     point: Point
-    columns: Mask
     volume: float
+    scales: Matrix
 
     @classmethod
-    def find(cls, model: Conditional, start: Point, columns: Mask) -> "Anchor":
+    def find(cls, model: Conditional, start: Point) -> "Anchor":
         """Climb from a start and see how wide the posterior is there."""
         if start.value == -np.inf or start.theta.size == 0:
-            return cls(start, columns, 0.0)
+            return cls(start, 0.0, np.eye(start.theta.size))
 
         def evaluate(theta: FloatArray, near: Point) -> Point:
             return model.at(theta, (near.delta, near.beta))
@@ -48,21 +50,15 @@ class Anchor:
         if model.noise.profiled:
             free = scales[1:, 1:]
         volume = 0.5 * len(free) * log(2 * pi) + float(np.linalg.slogdet(free)[1])
-        return cls(top, columns, volume if np.isfinite(volume) else 0.0)
+        return cls(top, volume if np.isfinite(volume) else 0.0, scales)
 
-    def start(self, model: Conditional, columns: Mask, n_always: int) -> Point:
-        """The model at the anchor, from the anchor's mode as far as it has the same columns."""
-        delta, beta = model.begin()
+    def variables(self, model: Conditional, n_always: int) -> tuple[FloatArray, FloatArray]:
+        """Effects and coefficients of a model with further columns, those without effect."""
+        _, beta = model.begin()
         first = 1 + n_always
         beta[:first] = self.point.beta[:first]
-        own, mine = np.flatnonzero(columns), np.flatnonzero(self.columns)
-        shared = np.intersect1d(own, mine)
-        beta[first + np.searchsorted(own, shared)] = self.point.beta[
-            first + np.searchsorted(mine, shared)
-        ]
-        beta[first + own.size :] = self.point.beta[first + mine.size :]
-        delta[:] = self.point.delta
-        return model.at(self.point.theta, (delta, beta))
+        beta[model.n_fixed :] = self.point.beta[first:]
+        return self.point.delta.copy(), beta
 
 
 def combine(singles: Sequence[FloatArray], n_noise: int) -> list[FloatArray]:

@@ -9,6 +9,7 @@ is exponential with mean one.
 An unknown dispersion of other families is profiled, as without effects.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log, pi
@@ -17,7 +18,7 @@ from typing import final
 import numpy as np
 
 from dbrm._kernels.glm import NORMAL, TABLE
-from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
@@ -31,7 +32,7 @@ from dbrm.evidence.latent.hyperpriors import ExponentialDeviation
 from dbrm.evidence.latent.layout import Layout
 from dbrm.evidence.latent.nodes import BoundEffect
 from dbrm.evidence.latent_anchor import Anchor, Key, combine
-from dbrm.evidence.latent_population import LatentPopulation
+from dbrm.evidence.latent_population import Evaluation, LatentPopulation, Memory
 from dbrm.evidence.links import Link
 from dbrm.evidence.nested_laplace import Conditional, Noise, Point, Response
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
@@ -59,6 +60,10 @@ class LatentEngine(AbstractEngine):
         The latent effects with their nodes.
     always
         Columns that every model contains besides the intercept.
+    most
+        Most effects in one model.
+    known, sketched
+        Models evaluated, or only approximated, so far: values depend on the model alone.
     """
 
     base: AbstractEngine
@@ -71,8 +76,12 @@ class LatentEngine(AbstractEngine):
     offset: Column
     effects: tuple[BoundEffect, ...]
     always: Matrix
+    most: int
+    known: Memory = field(default_factory=Memory, repr=False)
+    sketched: Memory = field(default_factory=Memory, repr=False)
     _layouts: dict[Key, Layout] = field(default_factory=dict, repr=False)
     _anchors: dict[Key, Anchor] = field(default_factory=dict, repr=False)
+    _priors: dict[tuple[int, ...], GlmPrior] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         live = self.weights * self.trials > 0
@@ -218,14 +227,18 @@ class LatentEngine(AbstractEngine):
             self.layout(key),
             np.ascontiguousarray(np.hstack([always, columns])),
             np.concatenate([units, scale]),
-            self._prior(size),
+            self.prior_of_sizes((size,)),
             0,
             self.noise,
         )
 
-    def _prior(self, size: int) -> GlmPrior:
-        """The coefficient prior for models with this many slopes, as one row of a table."""
-        sizes = np.array([size])
+    def prior_of_sizes(self, sizes: tuple[int, ...]) -> GlmPrior:
+        """The coefficient prior for models with these numbers of slopes, a row of a table each."""
+        if sizes not in self._priors:
+            self._priors[sizes] = self._prior(np.array(sizes))
+        return self._priors[sizes]
+
+    def _prior(self, sizes: IntArray) -> GlmPrior:
         if isinstance(self.prior, KnownVariance):
             shape = GaussianShape(self.n, 1.0, 1e-12)
             constant = self.prior.score_table(sizes, shape).constant
@@ -233,7 +246,7 @@ class LatentEngine(AbstractEngine):
             return GlmPrior(TABLE, glm_closed_form(constant), 1.0, 0.0, 0.0)
         if isinstance(self.prior, NormalLogGamma):
             # The precision is integrated out where it matters; one is good enough elsewhere.
-            return GlmPrior(NORMAL, glm_closed_form(np.zeros(1)), 1.0, 1.0, 0.0)
+            return GlmPrior(NORMAL, glm_closed_form(np.zeros(sizes.size)), 1.0, 1.0, 0.0)
         return glm_prior(self.prior, sizes, self.n, dispersed=self.noise.free)
 
     @cached_property
@@ -241,18 +254,23 @@ class LatentEngine(AbstractEngine):
         """What does not depend on the model: the unit, and the price of a profiled dispersion."""
         value = -self.n * log(self.unit)
         if self.noise.profiled:
-            value += self._prior(0).dispersion
+            value += self.prior_of_sizes((0,)).dispersion
         return value
 
-    def integral(self, model: Conditional, start: Point) -> Integral:
-        """Integrate over the hyperparameters; a dispersion without prior is profiled."""
+    def integral(
+        self, model: Conditional, start: Point, scales: Matrix | None = None
+    ) -> Integral:
+        """Integrate over the hyperparameters; a dispersion without prior is profiled.
+
+        `scales` are the scaled eigenvectors of their covariance in a similar model.
+        """
 
         def evaluate(theta: FloatArray, near: Point) -> Point:
             return model.at(theta, (near.delta, near.beta))
 
         if not self.noise.profiled:
-            return integrate(evaluate, start)
-        centre, _ = find_mode(evaluate, start)
+            return integrate(evaluate, start, scales)
+        centre, _ = find_mode(evaluate, start, scales=scales)
         fixed = centre.theta[:1]
 
         def given(psi: FloatArray, near: Point) -> Point:
@@ -263,23 +281,37 @@ class LatentEngine(AbstractEngine):
         points = [_with_noise(point, fixed) for point in inner.points]
         return Integral(inner.log_value, points, inner.log_weights)
 
-    def evidence(self, model: Conditional, start: Point) -> tuple[float, Status]:
+    def evidence(
+        self, model: Conditional, start: Point, scales: Matrix | None = None
+    ) -> Evaluation:
         """Log evidence from a start near the mode."""
         if start.value == -np.inf:
-            return -np.inf, start.status
-        found = self.integral(model, start)
-        return found.log_value + self.constant, found.points[0].status
+            return -np.inf, start.status, start.theta
+        found = self.integral(model, start, scales)
+        mode = found.points[0]
+        return found.log_value + self.constant, mode.status, mode.theta
 
     def anchor(self, key: Key) -> Anchor:
         """Mode of the hyperparameters in the model without columns."""
         if key not in self._anchors:
-            empty = np.empty((self.n_rows, 0))
-            model = self.conditional(key, empty, np.empty(0))
+            model = self.conditional(key, np.empty((self.n_rows, 0)), np.empty(0))
             looks = [model.at(theta) for theta in self._first_looks(key)]
-            best = max(looks, key=lambda point: point.value)
-            none = np.zeros(0, dtype=np.bool_)
-            self._anchors[key] = Anchor.find(model, best, none)
+            self._anchors[key] = Anchor.find(model, max(looks, key=lambda point: point.value))
         return self._anchors[key]
+
+    def start(self, model: Conditional, key: Key) -> Point:
+        """A point from which the mode of the hyperparameters of a model can be searched."""
+        looks = [self.anchor(key).point.theta]
+        if len(key) > 1:
+            singles = [self.anchor((k,)).point.theta for k in key]
+            looks += combine(singles, int(self.noise.free))[1:]
+        return self.look(model, key, looks)
+
+    def look(self, model: Conditional, key: Key, thetas: Sequence[FloatArray]) -> Point:
+        """The best of a model at some values of the hyperparameters."""
+        variables = self.anchor(key).variables(model, self.always_columns[0].shape[1])
+        looks = [model.at(theta, variables) for theta in thetas]
+        return max(looks, key=lambda point: point.value)
 
     def _first_looks(self, key: Key) -> list[FloatArray]:
         """Starting values: a scan for a single effect, the single effects' modes for several."""

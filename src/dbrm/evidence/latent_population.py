@@ -1,50 +1,79 @@
 r"""Columns and latent effects of one population, ready for many evaluations.
 
-Hyperparameters are searched from two anchors that depend on the population and the set of
-effects only, so that a value does not depend on the path of the search: their modes in the
-model without columns, and in the model of the columns that a quick forward selection picks.
-At both anchors a model is looked at first; it is only worked out if it comes within
-`HOPELESS` nats of the forward selection.
+Hyperparameters are searched from places that depend on the set of effects only, and columns
+are taken in an order of their own, so that a value depends on the model alone: not on the
+population, and not on the path of the search. The engine can therefore remember it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
+from math import log
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
-from dbrm._typing import FloatArray, Mask, Masks, Matrix, StatusArray
-from dbrm.evidence.base import AbstractPrepared, ModelFit
+from dbrm._kernels.bits import unpack_index
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
+from dbrm.evidence.base import AbstractExpandable, AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
 from dbrm.evidence.hyper_integration import integrate_precision
 from dbrm.evidence.latent.columns import independent, standardise
-from dbrm.evidence.latent_anchor import Anchor, Key, combine
+from dbrm.evidence.latent_anchor import Key, combine
+from dbrm.evidence.latent_expansion import Expansion
 from dbrm.evidence.latent_summary import summarise, widen
-from dbrm.evidence.nested_laplace import Conditional, Point
+from dbrm.evidence.nested_laplace import Conditional
 from dbrm.status import Status
 
 if TYPE_CHECKING:
     from dbrm.evidence.latent_engine import LatentEngine
 
-__all__ = ["LatentPopulation"]
+__all__ = ["Evaluation", "LatentPopulation", "Memory"]
 
+# Models so many nats below the best, about, are looked at but not worked out.
 HOPELESS = 40.0
 _LONGEST_SELECTION = 8
+# Models remembered at most.
+_MOST_KNOWN = 50_000
+
+#: Log evidence of a model, its status, and the mode of its hyperparameters.
+Evaluation = tuple[float, Status, FloatArray]
+
+
+@final
+class Memory(dict[tuple[tuple[bytes, ...], Key], Evaluation]):
+    """Evaluations by the names of the columns of a model and the numbers of its effects.
+
+    All are forgotten when there are too many.
+    """
+
+    def keep(self, name: tuple[tuple[bytes, ...], Key], found: Evaluation) -> Evaluation:
+        """Remember an evaluation."""
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        self[name] = found
+        return found
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class LatentPopulation(AbstractPrepared):
+class LatentPopulation(AbstractExpandable):
     """Columns, followed by effects, ready for many evaluations."""
 
     engine: "LatentEngine"
     raw: Matrix
-    _second: dict[Key, Anchor] = field(default_factory=dict, repr=False)
     enumeration_limit = 8
+    expansion_limit = 20
+    tolerated_loss = 0.002
 
     @property
     def size(self) -> int:
-        return int(self.raw.shape[1]) + self.engine.n_latent
+        return self.n_columns + self.engine.n_latent
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns, without the effects."""
+        return int(self.raw.shape[1])
 
     @cached_property
     def _standard(self) -> tuple[Matrix, FloatArray, FloatArray]:
@@ -54,14 +83,31 @@ class LatentPopulation(AbstractPrepared):
     def _base(self) -> AbstractPrepared:
         return self.engine.base.prepare(self.raw)
 
+    @cached_property
+    def _names(self) -> list[bytes]:
+        """A name for each column that it has in every population."""
+        columns = np.ascontiguousarray(self.raw.T)
+        return [blake2b(column.tobytes(), digest_size=16).digest() for column in columns]
+
+    @cached_property
+    def _rank(self) -> IntArray:
+        """Places of the columns in the order of their names."""
+        order = sorted(range(self.n_columns), key=self._names.__getitem__)
+        return np.argsort(np.array(order, dtype=np.int64))
+
     def _split(self, mask: Mask) -> tuple[Mask, Key]:
-        columns = self.raw.shape[1]
+        columns = self.n_columns
         return mask[:columns], tuple(np.flatnonzero(mask[columns:]).tolist())
 
-    def model(self, chosen: Mask, key: Key) -> Conditional:
+    def _in_order(self, chosen: Mask) -> IntArray:
+        """Numbers of these columns, in the order that does not depend on the population."""
+        numbers = np.flatnonzero(chosen)
+        return numbers[np.argsort(self._rank[numbers])]
+
+    def model(self, columns: IntArray, key: Key) -> Conditional:
         """The model of these columns and effects."""
-        columns, _, scale = self._standard
-        return self.engine.conditional(key, columns[:, chosen], scale[chosen])
+        standard, _, scale = self._standard
+        return self.engine.conditional(key, standard[:, columns], scale[columns])
 
     def evaluate(self, mask: Mask, *, thorough: bool = False) -> tuple[float, Status]:
         """Log evidence and status of one mask; the uncompiled search calls this.
@@ -72,91 +118,115 @@ class LatentPopulation(AbstractPrepared):
         if not key and not self.engine.complete:
             values, statuses = self._base.log_evidence(chosen[None])
             return float(values[0]), Status(int(statuses[0]))
-        model = self.model(chosen, key)
-        if isinstance(self.engine.prior, NormalLogGamma):
-            return self._unknown_precision(model, chosen, key)
+        value, status, _ = self._work_out(chosen, key, thorough=thorough)
+        return value, status
+
+    def _work_out(self, chosen: Mask, key: Key, *, thorough: bool) -> Evaluation:
+        """Evaluate a model that the engine for columns does not answer for."""
+        columns = self._in_order(chosen)
+        name = (tuple(self._names[j] for j in columns), key)
+        if name in self.engine.known:
+            return self.engine.known[name]
+        model = self.model(columns, key)
         if model.prior.table.constant[0] == -np.inf:
-            return -np.inf, Status.UNDEFINED
-        start, volume = self._look(model, chosen, key)
-        hopeless = not thorough and start.value + volume < self.level - HOPELESS
-        if hopeless and start.value > -np.inf:
-            return start.value + volume + self.engine.constant, start.status
-        return self.engine.evidence(model, start)
-
-    def _look(self, model: Conditional, chosen: Mask, key: Key) -> tuple[Point, float]:
-        """The better of the two anchors."""
-        n_always = self.engine.always_columns[0].shape[1]
-        anchors = [self.engine.anchor(key), self._second_anchor(key)]
-        none = np.zeros(chosen.size, dtype=np.bool_)
-        looks = []
-        for anchor in anchors:
-            own = anchor if anchor.columns.size else Anchor(anchor.point, none, anchor.volume)
-            looks.append((own.start(model, chosen, n_always), own.volume))
-        return max(looks, key=lambda look: look[0].value)
-
-    def _second_anchor(self, key: Key) -> Anchor:
-        """Mode of the hyperparameters beside the selected columns."""
-        if key not in self._second:
-            first = self.engine.anchor(key)
-            chosen = self._selection[0]
-            none = Anchor(first.point, np.zeros(chosen.size, dtype=np.bool_), first.volume)
-            model = self.model(chosen, key)
-            start = none.start(model, chosen, self.engine.always_columns[0].shape[1])
-            if len(key) < 2:
-                found = Anchor.find(model, start, chosen)
-            else:
-                singles = [self._second_anchor((k,)).point.theta for k in key]
-                looks = [model.at(t) for t in combine(singles, int(self.engine.noise.free))]
-                best = max(looks, key=lambda point: point.value)
-                found = Anchor(best, chosen, first.volume)
-            self._second[key] = found if found.point.value > -np.inf else none
-        return self._second[key]
-
-    @cached_property
-    def _selection(self) -> tuple[Mask, float]:
-        """Columns picked one by one beside the best single effect, and how good they are."""
-        engine = self.engine
-        n_always = engine.always_columns[0].shape[1]
-        keys: list[Key] = [(k,) for k in range(engine.n_latent)]
-        best_key = max(keys, key=lambda key: engine.anchor(key).point.value)
-        chosen = np.zeros(self.raw.shape[1], dtype=np.bool_)
-        first = engine.anchor(best_key)
-        anchor = Anchor(first.point, chosen.copy(), first.volume)
-        value = first.point.value
-        for _ in range(min(_LONGEST_SELECTION, chosen.size)):
-            trials = []
-            for j in np.flatnonzero(~chosen).tolist():
-                trial = chosen.copy()
-                trial[j] = True
-                point = anchor.start(self.model(trial, best_key), trial, n_always)
-                trials.append((point.value, j, point))
-            top, j, point = max(trials, key=lambda found: found[0])
-            if not top > value:
-                break
-            chosen[j], value = True, top
-            anchor = Anchor(point, chosen.copy(), first.volume)
-        return chosen, value
+            return -np.inf, Status.UNDEFINED, np.empty(0)
+        start = self.engine.start(model, key)
+        prior = self.engine.prior
+        if isinstance(prior, NormalLogGamma) and model.n_fixed > 1:
+            integral = self.engine.integral
+            value, status, theta = integrate_precision(integral, model, prior, start)
+            found = value + self.engine.constant, status, theta
+        else:
+            height = start.value + self.engine.anchor(key).volume
+            if not thorough and -np.inf < height < self.level - HOPELESS:
+                return height + self.engine.constant, start.status, start.theta
+            found = self.engine.evidence(model, start, self.engine.anchor(key).scales)
+        return self.engine.known.keep(name, found)
 
     @cached_property
     def level(self) -> float:
-        """A value that the best models of the population reach, about."""
-        values = [self._selection[1]]
-        for k in range(self.engine.n_latent):
-            anchor = self._second_anchor((k,))
-            values.append(anchor.point.value + anchor.volume)
-        return max(values)
+        """A value that the best models of the population reach, about.
 
-    def _unknown_precision(
-        self, model: Conditional, chosen: Mask, key: Key
-    ) -> tuple[float, Status]:
-        r"""Integrate over the common precision of the slopes: trapezoids in its logarithm."""
-        prior = self.engine.prior
-        assert isinstance(prior, NormalLogGamma)
-        start, _ = self._look(model, chosen, key)
-        if not chosen.any() and model.n_fixed == 1:
-            return self.engine.evidence(model, start)
-        value, status = integrate_precision(self.engine.integral, model, prior, start)
-        return value + self.engine.constant, status
+        That of columns picked one by one beside the best single effect.
+        """
+        engine = self.engine
+        keys: list[Key] = [(k,) for k in range(engine.n_latent)]
+        values = {key: engine.anchor(key).point.value + engine.anchor(key).volume for key in keys}
+        key = max(keys, key=values.__getitem__)
+        none = np.zeros(self.n_columns, dtype=np.bool_)
+        found = self._expand(none, key, engine.anchor(key).point.theta)
+        if found is None:
+            return max(values.values())
+        columns = found.select(_LONGEST_SELECTION, least=log(engine.n))
+        start = engine.start(self.model(columns, key), key)
+        return max(*values.values(), start.value + engine.anchor(key).volume)
+
+    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
+        r"""Log evidence of all subsets up to a constant, most accurate near `centre`.
+
+        For each set of effects, the hyperparameters are held near their mode beside the columns
+        of `centre`, and the likelihood is expanded there (`Expansion`).
+        """
+        chosen = self._independent(centre[: self.n_columns])
+        blocks, highest = [], -np.inf
+        for effects in unpack_index(np.arange(1 << self.engine.n_latent), self.engine.n_latent):
+            key = tuple(np.flatnonzero(effects).tolist())
+            block = np.full(1 << self.n_columns, -np.inf)
+            if len(key) <= self.engine.most:
+                level, found = self._approximate(chosen, key, max_size)
+                highest = max(highest, level)
+                block = found if level > highest - HOPELESS else block
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def _approximate(self, chosen: Mask, key: Key, max_size: int) -> tuple[float, FloatArray]:
+        """Log evidence of `chosen` beside these effects, and that of all subsets."""
+        here = int(np.dot(chosen, np.int64(1) << np.arange(chosen.size)))
+        values = np.full(1 << chosen.size, -np.inf)
+        if not key and not self.engine.complete:
+            level = float(self._base.log_evidence(chosen[None])[0][0])
+            if isinstance(self._base, AbstractExpandable):
+                values = self._base.approximate_all(chosen, max_size)
+        else:
+            level, _, theta = self._sketch(chosen, key)
+            found = None if level == -np.inf else self._expand(chosen, key, theta)
+            if found is not None:
+                values = found.score_all(self.engine, max_size)
+        shift = level - values[here] if np.isfinite(values[here]) else 0.0
+        return level, values + shift
+
+    def _sketch(self, chosen: Mask, key: Key) -> Evaluation:
+        """Evaluate a model of several effects with their hyperparameters put together.
+
+        They are those of each effect alone, some of them next to nothing.
+        """
+        if len(key) < 2:
+            return self._work_out(chosen, key, thorough=True)
+        engine, columns = self.engine, self._in_order(chosen)
+        name = (tuple(self._names[j] for j in columns), key)
+        if name in engine.sketched:
+            return engine.sketched[name]
+        singles = [self._work_out(chosen, (k,), thorough=True) for k in key]
+        if any(value == -np.inf for value, _, _ in singles):
+            return -np.inf, Status.UNDEFINED, np.empty(0)
+        looks = combine([theta for _, _, theta in singles], int(engine.noise.free))
+        best = engine.look(self.model(columns, key), key, looks)
+        value = best.value + engine.anchor(key).volume + engine.constant
+        return engine.sketched.keep(name, (value, best.status, best.theta))
+
+    def _expand(self, chosen: Mask, key: Key, theta: FloatArray) -> Expansion | None:
+        """The expansion at the fit of these columns and effects."""
+        columns, n_always = np.flatnonzero(chosen), self.engine.always_columns[0].shape[1]
+        model = self.model(columns, key)
+        point = self.engine.look(model, key, [theta])
+        if point.value == -np.inf:
+            return None
+        full = self.model(np.arange(self.n_columns), key)
+        first = 1 + n_always
+        beta = np.zeros(full.dense.shape[1])
+        beta[:first], beta[full.n_fixed :] = point.beta[:first], point.beta[model.n_fixed :]
+        beta[first + columns] = point.beta[first : model.n_fixed]
+        return Expansion.at(full, theta, point.delta, beta, first)
 
     def fit(self, mask: Mask) -> ModelFit:
         """Fit one model for reports and predictions.
@@ -171,12 +241,11 @@ class LatentPopulation(AbstractPrepared):
             first = 1 + engine.always_columns[0].shape[1]
             places = np.concatenate([np.arange(first), first + np.flatnonzero(kept[chosen])])
             return widen(reduced, places, first + int(chosen.sum()))
-        model = self.model(chosen, key)
-        start, _ = self._look(model, chosen, key)
+        model = self.model(np.flatnonzero(chosen), key)
         _, always_location, always_scale = engine.always_columns
         _, location, scale = self._standard
         return summarise(
-            engine.integral(model, start),
+            engine.integral(model, engine.start(model, key)),
             model,
             key,
             location=np.concatenate([always_location, location[chosen]]),

@@ -16,7 +16,7 @@ approximated.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import exp, log, pi
 from typing import Any, final
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from dbrm._kernels.glm import NORMAL, TABLE
 from dbrm._kernels.glm_dispersion import Constants, log_likelihood
-from dbrm._kernels.nested_laplace import SINGULAR, STUCK, Mode, find_mode
+from dbrm._kernels.nested_laplace import SINGULAR, STUCK, Mode, expand, find_mode
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence.glm_prior import GlmPrior
 from dbrm.evidence.latent.hyperpriors import PrecisionPrior
@@ -34,7 +34,7 @@ from dbrm.status import Status
 __all__ = ["Conditional", "Noise", "Point", "Response"]
 
 _STEPS = 60
-_TOLERANCE = 1e-12
+_TOLERANCE = 1e-10
 # Effects or noise beyond these log precisions are as good as absent, or as good as free.
 LOG_LIMIT = 25.0
 
@@ -134,7 +134,7 @@ class Conditional:
         parts += [border.columns for border in self.layout.border]
         return np.ascontiguousarray(np.hstack(parts))
 
-    @property
+    @cached_property
     def n_fixed(self) -> int:
         """Number of coefficients, the intercept among them."""
         return 1 + int(self.columns.shape[1])
@@ -151,10 +151,14 @@ class Conditional:
 
     def split(self, theta: FloatArray) -> tuple[float, list[FloatArray]]:
         """Log of one over the dispersion, and the hyperparameters of each effect."""
-        start = int(self.noise.free)
         noise = float(theta[0]) if self.noise.given is None else self.noise.given
-        ends = start + np.cumsum([0, *self.dimensions])
-        return noise, [theta[a:b] for a, b in pairwise(ends)]
+        return noise, [theta[part] for part in self._parts]
+
+    @cached_property
+    def _parts(self) -> list[slice]:
+        """Places of the hyperparameters of each effect."""
+        ends = accumulate(self.dimensions, initial=int(self.noise.free))
+        return [slice(first, last) for first, last in pairwise(ends)]
 
     def begin(self) -> tuple[FloatArray, FloatArray]:
         """All effects and coefficients zero."""
@@ -163,12 +167,46 @@ class Conditional:
     def at(self, theta: FloatArray, start: tuple[FloatArray, FloatArray] | None = None) -> Point:
         """Evaluate at one value of the hyperparameters, Newton's method from `start`."""
         delta, beta = (part.copy() for part in (start or self.begin()))
-        if not np.all(np.abs(theta) <= LOG_LIMIT):
+        if not all(abs(component) <= LOG_LIMIT for component in theta.tolist()):
             return Point(theta, -np.inf, delta, beta, None, -np.inf, Status.UNDEFINED)
         noise, psi = self.split(theta)
-        rows, layout = self.response, self.layout
+        rows = self.response
         ridge = self._ridge(psi)
-        mode = find_mode(
+        arguments = self._kernel_arguments(noise, psi, ridge)
+        mode = find_mode(*arguments, delta, beta, _STEPS, _TOLERANCE)
+        if mode.status == SINGULAR:
+            return Point(theta, -np.inf, delta, beta, mode, -np.inf, Status.RANK_DEFICIENT)
+        status = Status.NOT_CONVERGED if mode.status == STUCK else Status.OK
+        likelihood = float(log_likelihood(rows.family, rows.constants, mode.value, exp(noise)))
+        value = likelihood - mode.quadratic - 0.5 * mode.log_determinant
+        value += self._log_hyperprior(noise, psi)
+        value = self._score(value, mode, beta, ridge)
+        return Point(theta, float(value), delta, beta, mode, likelihood, status)
+
+    def expand(
+        self, theta: FloatArray, delta: FloatArray, beta: FloatArray
+    ) -> tuple[Matrix, FloatArray] | None:
+        """Information of the coefficients at given variables, effects integrated out; gradient.
+
+        ``None`` where there is none.
+        """
+        noise, psi = self.split(theta)
+        arguments = self._kernel_arguments(noise, psi, self._ridge(psi))
+        schur, right, sound = expand(*arguments, delta, beta)
+        if not (sound and np.isfinite(schur).all() and np.isfinite(right).all()):
+            return None
+        k = self.n_fixed
+        if self.layout.border:
+            pull = np.linalg.solve(schur[k:, k:], right[k:])
+            right = right[:k] - schur[:k, k:] @ pull
+            schur = eliminate(schur, k)
+        return schur, right
+
+    def _kernel_arguments(
+        self, noise: float, psi: Sequence[FloatArray], ridge: Matrix
+    ) -> tuple[Any, ...]:
+        rows, layout = self.response, self.layout
+        return (
             rows.family,
             rows.link,
             exp(noise),
@@ -180,19 +218,7 @@ class Conditional:
             layout.precision(psi),
             ridge,
             layout.constraints,
-            delta,
-            beta,
-            _STEPS,
-            _TOLERANCE,
         )
-        if mode.status == SINGULAR:
-            return Point(theta, -np.inf, delta, beta, mode, -np.inf, Status.RANK_DEFICIENT)
-        status = Status.NOT_CONVERGED if mode.status == STUCK else Status.OK
-        likelihood = float(log_likelihood(rows.family, rows.constants, mode.value, exp(noise)))
-        value = likelihood - mode.quadratic - 0.5 * mode.log_determinant
-        value += self._log_hyperprior(noise, psi)
-        value = self._score(value, mode, beta, ridge)
-        return Point(theta, float(value), delta, beta, mode, likelihood, status)
 
     def _log_hyperprior(self, noise: float, psi: Sequence[FloatArray]) -> float:
         """Of all hyperparameters, and half the log determinants of the effects."""
@@ -202,13 +228,20 @@ class Conditional:
             total += bound.effect.log_hyperprior(own)
         return total
 
+    @cached_property
+    def slope_precision(self) -> FloatArray:
+        """Prior precision of each slope; zero under priors that are functions of the fit."""
+        if self.prior.kind != NORMAL:
+            return np.zeros(self.scale.size)
+        return self.prior.rate / self.prior.units(self.scale) ** 2
+
     def _ridge(self, psi: Sequence[FloatArray]) -> Matrix:
         """Prior precision of what is dense."""
         size = self.dense.shape[1]
         ridge = np.zeros((size, size))
         if self.prior.kind == NORMAL:
             slopes = np.arange(1, self.n_fixed)
-            ridge[slopes, slopes] = self.prior.rate / self.prior.units(self.scale) ** 2
+            ridge[slopes, slopes] = self.slope_precision
         first = self.n_fixed
         for border in self.layout.border:
             last = first + border.basis.shape[1]
@@ -217,16 +250,14 @@ class Conditional:
         return ridge
 
     def _score(self, value: float, mode: Mode, beta: FloatArray, ridge: Matrix) -> float:
-        """Integrate the coefficients out, under their prior."""
-        k = self.n_fixed
-        schur = mode.schur[:k, :k]
+        """Integrate the border and the coefficients out, the latter under their prior."""
+        k, table = self.n_fixed, self.prior.table
         if self.layout.border:
-            schur, log_determinant = eliminate(mode.schur, k)
-            value -= 0.5 * log_determinant
+            value -= 0.5 * float(np.linalg.slogdet(mode.schur[k:, k:])[1])
+        if not self.prior.strict:
+            return value + float(table.constant[self.row])
+        schur = eliminate(mode.schur, k)
         if self.prior.kind == TABLE:
-            table = self.prior.table
-            if not self.prior.strict:
-                return value + float(table.constant[self.row])
             slopes = beta[1:k]
             wald = float(slopes @ schur[1:, 1:] @ slopes)
             wald -= float(schur[0, 1:] @ slopes) ** 2 / float(schur[0, 0])
@@ -235,8 +266,9 @@ class Conditional:
         return value + 0.5 * log(2 * pi) - 0.5 * float(np.linalg.slogdet(schur)[1])
 
 
-def eliminate(matrix: Matrix, k: int) -> tuple[Matrix, float]:
-    """Schur complement of everything but the first k, and the log determinant of that."""
-    inner = matrix[k:, k:]
-    rest: Any = matrix[:k, :k] - matrix[:k, k:] @ np.linalg.solve(inner, matrix[k:, :k])
-    return rest, float(np.linalg.slogdet(inner)[1])
+def eliminate(matrix: Matrix, k: int) -> Matrix:
+    """Schur complement of everything but the first k."""
+    rest: Any = matrix[:k, :k]
+    if k < len(matrix):
+        rest = rest - matrix[:k, k:] @ np.linalg.solve(matrix[k:, k:], matrix[k:, :k])
+    return rest

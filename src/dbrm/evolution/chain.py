@@ -152,7 +152,7 @@ class ChainRecord:
             and prepared.size <= prepared.expansion_limit
         ):
             found = refine_population(
-                prepared, terms, window=budget.window, max_kept=budget.max_models
+                prepared, terms, window=budget.window, max_kept=budget.max_models, start=start
             )
         elif prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(

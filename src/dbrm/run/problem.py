@@ -156,6 +156,7 @@ def _engine(
         family=family,
         link=settings.link,
         always=always_columns,
+        most=latent.most,
     )
 
 

@@ -13,12 +13,23 @@ NONE = np.zeros(1, dtype=bool)
 ONE = np.ones(1, dtype=bool)
 
 
-def engine_for(y, effects, places, *, family="gaussian", prior="jeffreys", always=None, **extras):
+def engine_for(
+    y, effects, places, *, family="gaussian", prior="jeffreys", always=None, most=None, **extras
+):
     observations = Observations(y, **extras)
     chosen = resolve_prior(prior)
     base = build_engine(observations, chosen, family=family, always=always)
     bounds = [bind(e, None if e.column is None else places[e.column], y.size) for e in effects]
-    return add_latent(base, observations, chosen, bounds, family=family, link=None, always=always)
+    return add_latent(
+        base,
+        observations,
+        chosen,
+        bounds,
+        family=family,
+        link=None,
+        always=always,
+        most=most,
+    )
 
 
 @pytest.fixture
@@ -61,7 +72,7 @@ def test_an_effect_without_variance_changes_nothing(data, rng, family, prior):
     population = engine.prepare(X)
     plain, status = population.evaluate(np.array([True, False, True, False]))
     assert status == Status.OK
-    model = population.model(np.array([True, False, True]), (0,))
+    model = population.model(np.array([0, 2]), (0,))
     fit = engine.base.fit(X[:, [0, 2]])
     noise = [-np.log(fit.dispersion)] if engine.noise.free else []
     psi = np.array([24.0])
@@ -127,9 +138,9 @@ def test_hopeless_models_are_not_worked_out_and_not_overrated(data, rng):
     population = engine.prepare(X)
     poor = np.array([False, False, True, False, True])
     value, _ = population.evaluate(poor)
-    model = population.model(poor[:3], (1,))
-    start, _ = population._look(model, poor[:3], (1,))
-    full, _ = engine.evidence(model, start)
+    assert not engine.known
+    full, _ = population.evaluate(poor, thorough=True)
+    assert engine.known
     assert value <= full + 0.5
     best, _ = population.evaluate(np.array([True, False, False, True, False]))
     assert full < best

@@ -69,7 +69,7 @@ class OU(Latent):
 
 def _steps(psi: FloatArray, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Correlation of neighbours and one minus its square."""
-    distance = np.diff(positions) * exp(psi[1])
+    distance = (positions[1:] - positions[:-1]) * exp(psi[1])
     return np.exp(-distance), -np.expm1(-2.0 * distance)
 
 

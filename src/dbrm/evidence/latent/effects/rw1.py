@@ -50,7 +50,7 @@ class RW1(Latent):
         check_normalisation("RW1", self.normalisation)
 
     def precision(self, psi: FloatArray, positions: FloatArray) -> Matrix:
-        weights = exp(psi[0]) / np.diff(positions)
+        weights = exp(psi[0]) / (positions[1:] - positions[:-1])
         band = np.zeros((positions.size, 2))
         band[:-1, 0] += weights
         band[1:, 0] += weights
