@@ -247,19 +247,13 @@ def _write_priors(precision, ridge, constraints, delta, beta, product, equations
 def _add_rows(columns, slots, score, weight, scale, equations):
     """Add the rows: to H, to Z'WB and the latent gradient, to B'WB and its gradient."""
     hessian, work = equations.hessian, equations.work
-    dense, right = equations.dense, equations.right
     q = columns.shape[1]
+    _add_products(columns, score, weight, scale, equations)
     for i in range(score.size):
         w = weight[i] * scale
-        s = score[i] * scale
-        for c in range(q):
-            part = w * columns[i, c]
-            right[c] += s * columns[i, c]
-            for e in range(c + 1):
-                dense[c, e] += part * columns[i, e]
         for k in range(slots.shape[1]):
             a = slots[i, k]
-            work[a, q] += s
+            work[a, q] += score[i] * scale
             for c in range(q):
                 work[a, c] += w * columns[i, c]
             for m in range(k + 1):
@@ -268,6 +262,20 @@ def _add_rows(columns, slots, score, weight, scale, equations):
                     hessian[a, a - b] += w
                 else:
                     hessian[b, b - a] += w
+
+
+@nb.njit(**ONCE, error_model="numpy")
+def _add_products(columns, score, weight, scale, equations):
+    """Add B'WB, its lower triangle, and the gradient of the coefficients."""
+    dense, right = equations.dense, equations.right
+    across = np.ascontiguousarray(columns.T)
+    weighted = np.empty(score.size)
+    for c in range(right.size):
+        for i in range(score.size):
+            weighted[i] = weight[i] * across[c, i]
+        right[c] += scale * _dot(across[c], score)
+        for e in range(c + 1):
+            dense[c, e] += scale * _dot(weighted, across[e])
 
 
 @nb.njit(**ONCE, error_model="numpy")
@@ -339,16 +347,20 @@ def _eliminate(cross, inner, dense, schur, right):
 @nb.njit(**ONCE, error_model="numpy")
 def _cross_products(work):
     """All inner products of the columns, both triangles."""
-    k = work.shape[1]
-    cross = np.zeros((k, k))
-    for i in range(work.shape[0]):
-        for a in range(k):
-            for b in range(a + 1):
-                cross[a, b] += work[i, a] * work[i, b]
-    for a in range(k):
-        for b in range(a):
-            cross[b, a] = cross[a, b]
+    columns = np.ascontiguousarray(work.T)
+    cross = np.empty((len(columns), len(columns)))
+    for a in range(len(columns)):
+        for b in range(a + 1):
+            cross[a, b] = cross[b, a] = _dot(columns[a], columns[b])
     return cross
+
+
+@nb.njit(**INTERNAL, error_model="numpy", fastmath={"reassoc", "contract"})
+def _dot(first, second):
+    total = 0.0
+    for i in range(first.size):
+        total += first[i] * second[i]
+    return total
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

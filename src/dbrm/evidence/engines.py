@@ -189,8 +189,9 @@ def add_latent(
     link: Link | str | None,
     always: Matrix | None,
     most: int | None = None,
+    effect_log_prior: FloatArray | None = None,
 ) -> LatentEngine:
-    """An engine whose models may have latent effects, at most so many.
+    """An engine whose models may have latent effects, at most `most`, of these prior factors.
 
     `engine` answers for columns alone.
     """
@@ -225,6 +226,7 @@ def add_latent(
         effects=tuple(effects),
         always=np.empty((n_rows, 0)) if always is None else always,
         most=len(effects) if most is None else most,
+        effect_log_prior=np.zeros(len(effects)) if effect_log_prior is None else effect_log_prior,
     )
 
 

@@ -60,8 +60,8 @@ class LatentEngine(AbstractEngine):
         The latent effects with their nodes.
     always
         Columns that every model contains besides the intercept.
-    most
-        Most effects in one model.
+    most, effect_log_prior
+        Most effects in one model, and the log prior factor of each: says which are in reach.
     known, sketched
         Models evaluated, or only approximated, so far: values depend on the model alone.
     """
@@ -77,6 +77,7 @@ class LatentEngine(AbstractEngine):
     effects: tuple[BoundEffect, ...]
     always: Matrix
     most: int
+    effect_log_prior: FloatArray
     known: Memory = field(default_factory=Memory, repr=False)
     sketched: Memory = field(default_factory=Memory, repr=False)
     _layouts: dict[Key, Layout] = field(default_factory=dict, repr=False)

@@ -32,6 +32,8 @@ __all__ = ["Evaluation", "LatentPopulation", "Memory"]
 
 # Models so many nats below the best, about, are looked at but not worked out.
 HOPELESS = 40.0
+# Sets of effects so many nats below the best beside the same columns are not expanded.
+_IN_REACH = 15.0
 _LONGEST_SELECTION = 8
 # Models remembered at most.
 _MOST_KNOWN = 50_000
@@ -64,7 +66,7 @@ class LatentPopulation(AbstractExpandable):
     raw: Matrix
     enumeration_limit = 8
     expansion_limit = 20
-    tolerated_loss = 0.002
+    tolerated_loss = 0.001
 
     @property
     def size(self) -> int:
@@ -115,14 +117,14 @@ class LatentPopulation(AbstractExpandable):
         A `thorough` evaluation works out hopeless models too.
         """
         chosen, key = self._split(mask)
-        if not key and not self.engine.complete:
-            values, statuses = self._base.log_evidence(chosen[None])
-            return float(values[0]), Status(int(statuses[0]))
         value, status, _ = self._work_out(chosen, key, thorough=thorough)
         return value, status
 
     def _work_out(self, chosen: Mask, key: Key, *, thorough: bool) -> Evaluation:
-        """Evaluate a model that the engine for columns does not answer for."""
+        """Evaluate a model, unless it is known; that of columns alone by the engine for these."""
+        if not key and not self.engine.complete:
+            values, statuses = self._base.log_evidence(chosen[None])
+            return float(values[0]), Status(int(statuses[0])), np.empty(0)
         columns = self._in_order(chosen)
         name = (tuple(self._names[j] for j in columns), key)
         if name in self.engine.known:
@@ -167,33 +169,33 @@ class LatentPopulation(AbstractExpandable):
         For each set of effects, the hyperparameters are held near their mode beside the columns
         of `centre`, and the likelihood is expanded there (`Expansion`).
         """
-        chosen = self._independent(centre[: self.n_columns])
-        blocks, highest = [], -np.inf
-        for effects in unpack_index(np.arange(1 << self.engine.n_latent), self.engine.n_latent):
-            key = tuple(np.flatnonzero(effects).tolist())
-            block = np.full(1 << self.n_columns, -np.inf)
-            if len(key) <= self.engine.most:
-                level, found = self._approximate(chosen, key, max_size)
-                highest = max(highest, level)
-                block = found if level > highest - HOPELESS else block
-            blocks.append(block)
-        return np.concatenate(blocks)
+        chosen, engine = self._independent(centre[: self.n_columns]), self.engine
+        effects = unpack_index(np.arange(1 << engine.n_latent), engine.n_latent)
+        keys = [tuple(np.flatnonzero(mask).tolist()) for mask in effects]
+        levels = np.array([engine.effect_log_prior[list(key)].sum() for key in keys])
+        for row, key in enumerate(keys):
+            possible = len(key) <= engine.most
+            levels[row] += self._sketch(chosen, key)[0] if possible else -np.inf
+        size = 1 << self.n_columns
+        values = np.full((len(keys), size), -np.inf)
+        for row in np.flatnonzero(levels > levels.max() - _IN_REACH):
+            values[row] = self._approximate(chosen, keys[row], max_size)
+        return values.reshape(-1)
 
-    def _approximate(self, chosen: Mask, key: Key, max_size: int) -> tuple[float, FloatArray]:
-        """Log evidence of `chosen` beside these effects, and that of all subsets."""
-        here = int(np.dot(chosen, np.int64(1) << np.arange(chosen.size)))
-        values = np.full(1 << chosen.size, -np.inf)
+    def _approximate(self, chosen: Mask, key: Key, max_size: int) -> FloatArray:
+        """Log evidence of all subsets beside these effects, near `chosen`."""
+        level, _, theta = self._sketch(chosen, key)
         if not key and not self.engine.complete:
-            level = float(self._base.log_evidence(chosen[None])[0][0])
-            if isinstance(self._base, AbstractExpandable):
-                values = self._base.approximate_all(chosen, max_size)
+            if not isinstance(self._base, AbstractExpandable):
+                return np.full(1 << chosen.size, -np.inf)
+            values = self._base.approximate_all(chosen, max_size)
         else:
-            level, _, theta = self._sketch(chosen, key)
-            found = None if level == -np.inf else self._expand(chosen, key, theta)
-            if found is not None:
-                values = found.score_all(self.engine, max_size)
-        shift = level - values[here] if np.isfinite(values[here]) else 0.0
-        return level, values + shift
+            found = self._expand(chosen, key, theta)
+            if found is None:
+                return np.full(1 << chosen.size, -np.inf)
+            values = found.score_all(self.engine, max_size)
+        here = int(np.dot(chosen, np.int64(1) << np.arange(chosen.size)))
+        return values + (level - values[here] if np.isfinite(values[here]) else 0.0)
 
     def _sketch(self, chosen: Mask, key: Key) -> Evaluation:
         """Evaluate a model of several effects with their hyperparameters put together.

@@ -220,6 +220,10 @@ class Conditional:
             layout.constraints,
         )
 
+    @cached_property
+    def _is_strict(self) -> bool:
+        return self.prior.strict
+
     def _log_hyperprior(self, noise: float, psi: Sequence[FloatArray]) -> float:
         """Of all hyperparameters, and half the log determinants of the effects."""
         total = 0.0 if self.noise.prior is None else self.noise.prior.log_density(noise)
@@ -254,7 +258,7 @@ class Conditional:
         k, table = self.n_fixed, self.prior.table
         if self.layout.border:
             value -= 0.5 * float(np.linalg.slogdet(mode.schur[k:, k:])[1])
-        if not self.prior.strict:
+        if not self._is_strict:
             return value + float(table.constant[self.row])
         schur = eliminate(mode.schur, k)
         if self.prior.kind == TABLE:

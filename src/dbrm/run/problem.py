@@ -157,6 +157,7 @@ def _engine(
         link=settings.link,
         always=always_columns,
         most=latent.most,
+        effect_log_prior=latent.log_prior,
     )
 
 
