@@ -146,8 +146,6 @@ class AbstractExpandable(AbstractPrepared):
 
     #: Largest population of which `approximate_all` is affordable.
     expansion_limit: int
-    #: Share of its mass that may be left unevaluated; above zero where evaluations are slow.
-    tolerated_loss: float = 0.0
 
     @abstractmethod
     def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:

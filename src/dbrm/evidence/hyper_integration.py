@@ -62,15 +62,15 @@ class Integral:
 
 
 def find_mode(
-    evaluate: Evaluate, start: Point, near: float = _NEAR, scales: Matrix | None = None
+    evaluate: Evaluate, start: Point, near: float = _NEAR, like: Matrix | None = None
 ) -> tuple[Point, Matrix]:
     """Come near the mode; return the point and the scaled eigenvectors of the covariance.
 
-    Those of a similar model, if given, save second differences on the way.
+    `like` are those of a similar model: they save second differences on the way.
     """
     # A Newton step from here squares the distance, about.
     not_far = sqrt(near)
-    point = start if scales is None else _approach(evaluate, start, scales, not_far)
+    point = start if like is None else _approach(evaluate, start, like, not_far)
     for _ in range(_ITERATIONS):
         gradient, hessian, best = _derivatives(evaluate, point)
         values, vectors = np.linalg.eigh(-hessian)
@@ -154,16 +154,16 @@ def _differences(evaluate: Evaluate, point: Point) -> tuple[FloatArray, Matrix, 
     return (gradient, hessian, best) if finite else (np.zeros(d), -np.eye(d), best)
 
 
-def integrate(evaluate: Evaluate, start: Point, scales: Matrix | None = None) -> Integral:
+def integrate(evaluate: Evaluate, start: Point, like: Matrix | None = None) -> Integral:
     """Integrate the posterior of the hyperparameters, beginning at a point near its mode.
 
-    `scales` as in `find_mode`.
+    `like` as in `find_mode`.
     """
     if start.theta.size == 0 or start.value == -inf:
         return Integral(start.value, [start], np.zeros(1))
     if start.theta.size > max(_STEP):
-        return _split_normals(evaluate, *find_mode(evaluate, start, _CLOSE, scales))
-    return _lattice(evaluate, *find_mode(evaluate, start, _NEAR, scales))
+        return _split_normals(evaluate, *find_mode(evaluate, start, _CLOSE, like))
+    return _lattice(evaluate, *find_mode(evaluate, start, _NEAR, like))
 
 
 def _lattice(evaluate: Evaluate, centre: Point, scales: Matrix) -> Integral:

@@ -258,20 +258,18 @@ class LatentEngine(AbstractEngine):
             value += self.prior_of_sizes((0,)).dispersion
         return value
 
-    def integral(
-        self, model: Conditional, start: Point, scales: Matrix | None = None
-    ) -> Integral:
+    def integral(self, model: Conditional, start: Point, like: Matrix | None = None) -> Integral:
         """Integrate over the hyperparameters; a dispersion without prior is profiled.
 
-        `scales` are the scaled eigenvectors of their covariance in a similar model.
+        `like` are the scaled eigenvectors of their covariance in a similar model.
         """
 
         def evaluate(theta: FloatArray, near: Point) -> Point:
             return model.at(theta, (near.delta, near.beta))
 
         if not self.noise.profiled:
-            return integrate(evaluate, start, scales)
-        centre, _ = find_mode(evaluate, start, scales=scales)
+            return integrate(evaluate, start, like)
+        centre, _ = find_mode(evaluate, start, like=like)
         fixed = centre.theta[:1]
 
         def given(psi: FloatArray, near: Point) -> Point:
@@ -282,13 +280,11 @@ class LatentEngine(AbstractEngine):
         points = [_with_noise(point, fixed) for point in inner.points]
         return Integral(inner.log_value, points, inner.log_weights)
 
-    def evidence(
-        self, model: Conditional, start: Point, scales: Matrix | None = None
-    ) -> Evaluation:
+    def evidence(self, model: Conditional, start: Point, like: Matrix | None = None) -> Evaluation:
         """Log evidence from a start near the mode."""
         if start.value == -np.inf:
             return -np.inf, start.status, start.theta
-        found = self.integral(model, start, scales)
+        found = self.integral(model, start, like)
         mode = found.points[0]
         return found.log_value + self.constant, mode.status, mode.theta
 

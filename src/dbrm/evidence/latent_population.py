@@ -17,10 +17,11 @@ from dbrm._kernels.bits import unpack_index
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractExpandable, AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.radial import NormalLogGamma
+from dbrm.evidence.glm_expansion import Expansion
 from dbrm.evidence.hyper_integration import integrate_precision
 from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent_anchor import Key, combine
-from dbrm.evidence.latent_expansion import Expansion
+from dbrm.evidence.latent_expansion import expand, select
 from dbrm.evidence.latent_summary import summarise, widen
 from dbrm.evidence.nested_laplace import Conditional
 from dbrm.status import Status
@@ -66,7 +67,6 @@ class LatentPopulation(AbstractExpandable):
     raw: Matrix
     enumeration_limit = 8
     expansion_limit = 20
-    tolerated_loss = 0.001
 
     @property
     def size(self) -> int:
@@ -159,7 +159,7 @@ class LatentPopulation(AbstractExpandable):
         found = self._expand(none, key, engine.anchor(key).point.theta)
         if found is None:
             return max(values.values())
-        columns = found.select(_LONGEST_SELECTION, least=log(engine.n))
+        columns = select(found, _LONGEST_SELECTION, least=log(engine.n))
         start = engine.start(self.model(columns, key), key)
         return max(*values.values(), start.value + engine.anchor(key).volume)
 
@@ -167,7 +167,7 @@ class LatentPopulation(AbstractExpandable):
         r"""Log evidence of all subsets up to a constant, most accurate near `centre`.
 
         For each set of effects, the hyperparameters are held near their mode beside the columns
-        of `centre`, and the likelihood is expanded there (`Expansion`).
+        of `centre`, and the likelihood is expanded there.
         """
         chosen, engine = self._independent(centre[: self.n_columns]), self.engine
         effects = unpack_index(np.arange(1 << engine.n_latent), engine.n_latent)
@@ -178,7 +178,7 @@ class LatentPopulation(AbstractExpandable):
             levels[row] += self._sketch(chosen, key)[0] if possible else -np.inf
         size = 1 << self.n_columns
         values = np.full((len(keys), size), -np.inf)
-        for row in np.flatnonzero(levels > levels.max() - _IN_REACH):
+        for row in np.flatnonzero(levels > levels.max() - _IN_REACH).tolist():
             values[row] = self._approximate(chosen, keys[row], max_size)
         return values.reshape(-1)
 
@@ -193,7 +193,7 @@ class LatentPopulation(AbstractExpandable):
             found = self._expand(chosen, key, theta)
             if found is None:
                 return np.full(1 << chosen.size, -np.inf)
-            values = found.score_all(self.engine, max_size)
+            values = found.approximate_all(max_size)
         here = int(np.dot(chosen, np.int64(1) << np.arange(chosen.size)))
         return values + (level - values[here] if np.isfinite(values[here]) else 0.0)
 
@@ -228,7 +228,9 @@ class LatentPopulation(AbstractExpandable):
         beta = np.zeros(full.dense.shape[1])
         beta[:first], beta[full.n_fixed :] = point.beta[:first], point.beta[model.n_fixed :]
         beta[first + columns] = point.beta[first : model.n_fixed]
-        return Expansion.at(full, theta, point.delta, beta, first)
+        sizes = tuple(range(n_always, n_always + self.n_columns + 1))
+        table = self.engine.prior_of_sizes(sizes).table
+        return expand(full, theta, point.delta, beta, table, n_fixed=first, n=self.engine.n)
 
     def fit(self, mask: Mask) -> ModelFit:
         """Fit one model for reports and predictions.

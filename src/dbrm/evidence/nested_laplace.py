@@ -272,7 +272,7 @@ class Conditional:
 
 def eliminate(matrix: Matrix, k: int) -> Matrix:
     """Schur complement of everything but the first k."""
-    rest: Any = matrix[:k, :k]
-    if k < len(matrix):
-        rest = rest - matrix[:k, k:] @ np.linalg.solve(matrix[k:, k:], matrix[k:, :k])
-    return rest
+    if k == len(matrix):
+        return matrix
+    pull = np.linalg.solve(matrix[k:, k:], matrix[k:, :k])
+    return np.asarray(matrix[:k, :k] - matrix[:k, k:] @ pull)

@@ -152,7 +152,11 @@ class ChainRecord:
             and prepared.size <= prepared.expansion_limit
         ):
             found = refine_population(
-                prepared, terms, window=budget.window, max_kept=budget.max_models, start=start
+                prepared,
+                terms,
+                window=budget.window,
+                max_kept=budget.max_models,
+                start=start if self.problem.latent.effects else None,
             )
         elif prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(

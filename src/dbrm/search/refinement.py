@@ -11,6 +11,9 @@ are a check on what is missed.
 With few rows nearly all models that hold mass are evaluated. With very many the approximation is
 accurate, its correction more so, and a handful of evaluations is enough. There is no number of
 rows at which one becomes the other.
+
+Where an evaluation takes long, as beside latent effects, the search starts at a good model: the
+first approximation is made there and then at the best model that it sees, before it is followed.
 """
 
 from typing import Protocol, final
@@ -41,6 +44,8 @@ _BATCH, _ROUNDS, _MOST = 8, 3, 1_000
 # Neighbours are evaluated of the models that hold this share of the mass, unless the approximation
 # would have to be off by so many standard deviations for one to be within so many nats.
 _LEADING, _SURE, _CLOSE = 0.99, 8.0, 14.0
+# From a given start: steps to the model that is expanded at, and the neighbours evaluated.
+_CLIMBS, _PROBES = 6, 4
 # Nats over which a model loses its weight in the regression, and the least standard deviation of
 # an error and of its dependence on one feature.
 _FADE, _LEAST_ERROR, _LEAST_SLOPE = 6.0, 0.001, 0.02
@@ -54,7 +59,12 @@ class ExpandablePopulation(PreparedPopulation, Protocol):
 
 
 def refine_population(
-    population: ExpandablePopulation, terms: PriorTerms, *, window: float, max_kept: int
+    population: ExpandablePopulation,
+    terms: PriorTerms,
+    *,
+    window: float,
+    max_kept: int,
+    start: Mask | None = None,
 ) -> Exploration:
     """Find all models of a population that hold mass.
 
@@ -62,6 +72,8 @@ def refine_population(
     ----------
     window, max_kept
         Models further below the best, in nats, are not kept; nor are more than `max_kept`.
+    start
+        A good model, given where an evaluation takes longer than an approximation.
     """
     size = population.size
     if size <= _SMALL:
@@ -72,18 +84,21 @@ def refine_population(
     found = _Found(population, log_prior)
     # The model without features is there even if the expansion fails.
     found.evaluate(np.zeros(1, dtype=np.int64))
-    centre = np.ones(size, dtype=np.bool_)
-    for _ in range(_ROUNDS):
+    n_climbs, n_features = 0 if start is None else _CLIMBS, size - terms.n_latent
+    centre = np.ones(size, dtype=np.bool_) if start is None else start
+    for number in range(n_climbs + _ROUNDS):
         approximate = population.approximate_all(centre, terms.max_size) + log_prior
         candidates = _Candidates(approximate, size)
         before = found.n
-        found.follow(candidates)
-        found.visit_neighbours(candidates)
-        found.follow(candidates)
-        best = unpack_index([found.best], size)[0]
-        if found.n == before or found.agrees(candidates) or np.array_equal(best, centre):
-            break
-        centre = best
+        if number < n_climbs:
+            found.evaluate(candidates.best)
+        if number >= n_climbs or found.leads_to(centre, n_features):
+            found.follow(candidates)
+            found.visit_neighbours(candidates, _MOST if start is None else _PROBES)
+            found.follow(candidates)
+            if found.n == before or found.agrees(candidates) or found.leads_to(centre, n_features):
+                break
+        centre = unpack_index([found.best], size)[0]
     return found.exploration(candidates, window, max_kept)
 
 
@@ -99,6 +114,7 @@ class _Candidates:
             order = np.argpartition(-approximate[models], _SHORTLIST)[:_SHORTLIST]
             models = np.sort(models[order])
         self.models = models
+        self.best = models[np.argmax(self.approximate[models])][None] if models.size else models
         self._size = size
         self._masks: FloatArray = unpack_index(models, size).astype(np.float64)
 
@@ -134,8 +150,14 @@ class _Found:
     def best(self) -> int:
         return int(self._models[np.argmax(self._log_posterior)])
 
+    def leads_to(self, centre: Mask, n_features: int) -> bool:
+        """Whether the best model has the features of `centre`."""
+        best = unpack_index([self.best], centre.size)[0]
+        return np.array_equal(best[:n_features], centre[:n_features])
+
     def evaluate(self, models: IntArray) -> None:
-        """Evaluate models exactly."""
+        """Evaluate models exactly, once each."""
+        models = models[~self._is_done[models]]
         masks = unpack_index(models, self._population.size)
         values, statuses = self._population.log_evidence(masks)
         self._is_done[models] = True
@@ -158,7 +180,7 @@ class _Found:
             order = np.argsort(-highest[matters], kind="stable")[:_BATCH]
             self.evaluate(candidates.models[matters][order])
 
-    def visit_neighbours(self, candidates: _Candidates) -> None:
+    def visit_neighbours(self, candidates: _Candidates, most: int) -> None:
         """Evaluate models one flip away from those that hold nearly all of the mass."""
         log_posterior = self._log_posterior
         order = np.argsort(-log_posterior, kind="stable")
@@ -172,7 +194,7 @@ class _Found:
         highest += np.log(np.minimum(_SURE * deviation / _ACCURATE, 1.0))
         near = ~(highest < log_posterior[order[0]] - _CLOSE) | ~np.isfinite(corrected)
         around = around[near][np.argsort(-corrected[near], kind="stable")]
-        self.evaluate(around[: max(_MOST - self.n, 0)])
+        self.evaluate(around[: max(min(most, _MOST - self.n), 0)])
 
     def agrees(self, candidates: _Candidates) -> bool:
         """Whether the approximation itself is accurate for the leading models."""

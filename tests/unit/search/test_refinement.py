@@ -133,7 +133,6 @@ def test_a_bad_approximation_costs_evaluations_only(rng):
 
     class Misled:
         size = prepared.size
-        tolerated_loss = 0.0
         log_evidence = staticmethod(prepared.log_evidence)
 
         def approximate_all(self, centre, max_size):
@@ -152,7 +151,6 @@ def test_without_an_expansion_neighbours_are_followed(rng):
 
     class Failed:
         size = prepared.size
-        tolerated_loss = 0.0
         log_evidence = staticmethod(prepared.log_evidence)
 
         def approximate_all(self, centre, max_size):

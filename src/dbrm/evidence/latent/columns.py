@@ -10,15 +10,18 @@ _TOLERANCE = 1e-9
 
 
 def standardise(columns: Matrix, total: Column) -> tuple[Matrix, FloatArray, FloatArray]:
-    """Centre and scale over the rows that count; return also the centres and the scales."""
-    weights = total / total.sum()
-    location = weights @ columns
-    centred = columns - location
-    largest = np.max(np.abs(centred), axis=0, initial=0.0)
+    """Centre and scale over the rows that count; return also the centres and the scales.
+
+    Every column by itself, with the same digits whatever stands beside it.
+    """
+    weights, across = total / total.sum(), np.ascontiguousarray(columns.T)
+    location = (weights * across).sum(axis=1)
+    centred = across - location[:, None]
+    largest = np.max(np.abs(centred), axis=1, initial=0.0)
     largest = np.where(largest > 0.0, largest, 1.0)
-    scale = largest * np.sqrt(weights @ (centred / largest) ** 2)
+    scale = largest * np.sqrt((weights * (centred / largest[:, None]) ** 2).sum(axis=1))
     scale = np.where(scale > 0.0, scale, 1.0)
-    return np.ascontiguousarray(centred / scale), location, scale
+    return np.ascontiguousarray((centred / scale[:, None]).T), location, scale
 
 
 def independent(columns: Matrix) -> list[int]:

@@ -8,10 +8,11 @@ from dbrm._kernels.bits import unpack_index
 from dbrm.evidence.latent import AR1, IID, RW1
 from dbrm.search import PriorTerms, enumerate_population, refine_population
 
+N_COLUMNS, N_EFFECTS = 6, 2
 EVERYTHING = {"window": 25.0, "max_kept": 10_000}
+NOTHING = np.zeros(N_COLUMNS + N_EFFECTS, dtype=bool)
 # Share of the mass of a population that may be missed.
 MISSED = 0.01
-N_COLUMNS, N_EFFECTS = 6, 2
 TERMS = PriorTerms(
     np.array([-2.0] * N_COLUMNS + [-3.0] * N_EFFECTS),
     np.zeros(N_COLUMNS + 1),
@@ -32,40 +33,50 @@ def population(rng, family="gaussian", n=100, **extras):
     return engine.prepare(X)
 
 
-@pytest.mark.parametrize("prior", ["known-variance", "jeffreys", "g-prior", "normal"], ids=str)
-def test_the_expansion_of_a_gaussian_response_is_exact(rng, prior):
-    """All models at the hyperparameters of one, where the error variance is known."""
-    prior = {"name": prior, "variance": 0.5} if prior == "known-variance" else prior
-    prepared = population(rng, prior=prior)
-    exact = prior == "known-variance" or prior["name"] == "known-variance" if isinstance(
-        prior, dict
-    ) else False
-    chosen, key = np.array([1, 0, 0, 1, 0, 0], dtype=bool), (0,)
+def left_out(prepared, chosen, key=(0,)):
+    """Exact less approximate values at the hyperparameters of one model, of all models."""
     theta = prepared._sketch(chosen, key)[2]
     values = prepared._approximate(chosen, key, N_COLUMNS)
     masks = unpack_index(np.arange(1 << N_COLUMNS), N_COLUMNS)
-    at_theta = [prepared.model(np.flatnonzero(mask), key).at(theta).value for mask in masks]
-    left = values - np.array(at_theta)
-    assert np.ptp(left) < 1e-6 if exact else np.ptp(left) < 1.0
+    exact = [prepared.model(np.flatnonzero(mask), key).at(theta).value for mask in masks]
+    return exact - values
+
+
+CHOSEN = np.array([1, 0, 0, 1, 0, 0], dtype=bool)
+
+
+def test_the_expansion_is_exact_for_a_gaussian_response_of_known_variance(rng):
+    prepared = population(rng, prior={"name": "known-variance", "variance": 0.25})
+    assert np.ptp(left_out(prepared, CHOSEN)) < 1e-5
+
+
+@pytest.mark.parametrize("prior", ["jeffreys", "bic", "g-prior", {"name": "normal"}], ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_expansion_is_accurate_near_its_centre(rng, family, prior):
+    prepared = population(rng, family, prior=prior)
+    masks = unpack_index(np.arange(1 << N_COLUMNS), N_COLUMNS)
+    near = masks[:, CHOSEN].all(axis=1) & (masks.sum(axis=1) <= CHOSEN.sum() + 1)
+    assert np.ptp(left_out(prepared, CHOSEN)[near]) < 0.2
 
 
 @pytest.mark.parametrize("family", ["gaussian", *FAMILIES])
 def test_nearly_all_mass_is_found(rng, family):
     prepared = population(rng, family)
-    found = refine_population(prepared, TERMS, **EVERYTHING)
+    found = refine_population(prepared, TERMS, start=NOTHING, **EVERYTHING)
     truth = enumerate_population(prepared, TERMS, **EVERYTHING)
     missed = 1.0 - np.exp(found.log_mass - truth.log_mass)
     assert -1e-9 < missed < MISSED
-    assert found.n_evaluated < truth.n_evaluated / 2
+    assert found.n_evaluated < 0.7 * truth.n_evaluated
     np.testing.assert_allclose(found.inclusion, truth.inclusion, atol=2 * MISSED)
 
 
 def test_a_careless_search_misses_mass(rng, monkeypatch):
-    """Negative control: a third of the mass may be left, and no neighbour is looked at."""
+    """Negative control: a window of one nat, without neighbours, is found out."""
     prepared = population(rng)
-    monkeypatch.setattr(type(prepared), "tolerated_loss", 0.3)
+    monkeypatch.setattr("dbrm.search.refinement._WINDOW", 1.0)
     monkeypatch.setattr("dbrm.search.refinement._PROBES", 0)
-    found = refine_population(prepared, TERMS, **EVERYTHING)
+    monkeypatch.setattr("dbrm.search.refinement._ACCURATE", 1e-9)
+    found = refine_population(prepared, TERMS, start=NOTHING, **EVERYTHING)
     truth = enumerate_population(prepared, TERMS, **EVERYTHING)
     assert 1.0 - np.exp(found.log_mass - truth.log_mass) > MISSED
 
