@@ -18,6 +18,7 @@ import argparse  # noqa: E402
 import json  # noqa: E402
 import warnings  # noqa: E402
 from collections import Counter  # noqa: E402
+from contextlib import contextmanager  # noqa: E402
 from statistics import median  # noqa: E402
 from time import process_time  # noqa: E402
 
@@ -30,6 +31,8 @@ from search_goals_page import GOALS, write_page  # noqa: E402
 from tall_data import simulate  # noqa: E402
 
 import dbrm  # noqa: E402
+from dbrm.evolution import population  # noqa: E402
+from dbrm.evolution.newcomers import draw as newcomers_draw  # noqa: E402
 from dbrm.latent import AR1, IID, OU, RW1  # noqa: E402
 
 SIZES = {"gaussian": (10**3, 10**4, 10**5), "binomial": (10**3, 10**4, 10**5, 10**6)}
@@ -54,6 +57,44 @@ def best_of(posterior):
 
 def _frame(X):
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+
+
+@contextmanager
+def watched_newcomers(scored):
+    """Add up in `scored` how many candidates a fit makes and scores, and the seconds it takes."""
+    usual_draw, usual_columns = population.draw_newcomers, newcomers_draw.columns_of
+
+    def columns_of(recipes, columns, *further):
+        scored["candidates"] += len(recipes)
+        scored["rows"] = columns.shape[1]
+        return usual_columns(recipes, columns, *further)
+
+    def draw_newcomers(*given):
+        drawn = usual_draw(*given)
+        while True:
+            started = process_time()
+            feature = next(drawn, None)
+            scored["seconds"] += process_time() - started
+            if feature is None:
+                return
+            yield feature
+
+    population.draw_newcomers, newcomers_draw.columns_of = draw_newcomers, columns_of
+    try:
+        yield
+    finally:
+        population.draw_newcomers, newcomers_draw.columns_of = usual_draw, usual_columns
+
+
+def candidates(n_seeds, n=1000, settings=None):
+    """Candidate features that default fits make and score per second, until newcomers are drawn."""
+    X, y = simulate(n, "gaussian")
+    dbrm.fit(X, y, **SMALL)
+    scored = {"candidates": 0, "seconds": 0.0}
+    with watched_newcomers(scored):
+        for seed in range(n_seeds):
+            fit(X, y, seed, **(settings or {}))
+    return scored
 
 
 def default_fits(family, n_seeds, sizes):
@@ -253,6 +294,7 @@ def deep_law(n_seeds, settings=None):
 
 # Name of the row -> measurement and its usual number of seeds.
 MEASUREMENTS = {
+    "candidates": (candidates, 3),
     "gaussian": (gaussian, 3),
     "logistic": (logistic, 3),
     "missed_mass": (missed_mass, 0),
