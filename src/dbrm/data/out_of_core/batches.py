@@ -25,6 +25,11 @@ class AbstractParts(ABC, Generic[Part]):
     """A table with its response, visited in parts of consecutive rows."""
 
     @property
+    def is_remote(self) -> bool:
+        """Whether the work goes to the rows: its results should then be small."""
+        return False
+
+    @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Names of the covariates."""

@@ -20,6 +20,10 @@ T = TypeVar("T")
 class _AbstractPartitions(AbstractBatches):
     """Batches inside the partitions of a Dask collection."""
 
+    @property
+    def is_remote(self) -> bool:
+        return True
+
     @abstractmethod
     def _partitions(self) -> Sequence[Any]:
         """Return one delayed object per partition, from which rows can be counted."""

@@ -110,6 +110,10 @@ class BatchRows(AbstractRows):
         return self.batches.n_rows
 
     @property
+    def is_remote(self) -> bool:
+        return self.batches.is_remote
+
+    @property
     def binary(self) -> tuple[bool, ...]:
         return self.is_binary
 

@@ -34,6 +34,9 @@ __all__ = ["OutOfCoreGlmEngine", "OutOfCoreGlmPopulation"]
 # Gain that another step must promise: of a fit around which the likelihood is expanded, of one
 # whose log evidence is compared with others, and of one that is reported.
 _NEAR, _COMPARED, _REPORTED = 0.3, 1e-3, 1e-6
+# Numbers of a population that are held in memory while its models are compared, rather than
+# computed in every pass.
+_MOST_HELD = 20_000_000
 # Passes after which the likelihood is expanded where the fit is.
 _MOST_PASSES = 12
 
@@ -94,19 +97,27 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
 
     def prepare(self, columns: AbstractColumns) -> "OutOfCoreGlmPopulation":
         passes, start = self._start(columns)
-        members = np.arange(start.size)
+        if start.size * self.n_rows <= _MOST_HELD and not self.rows.is_remote:
+            passes = passes.hold()
+        return self._population(passes, start)
+
+    def _population(self, passes: Passes, start: FloatArray) -> "OutOfCoreGlmPopulation":
+        """Fit all columns, from where a fit of the sample is or, if that misleads, a constant."""
         null = np.zeros(start.size)
         null[: self.null.members.size] = self.null.coefficients
         while True:
             full = Newton(
-                members, start, tolerance=_NEAR, ridge=RIDGE, behind=(null, self.null.value)
+                np.arange(start.size),
+                np.where(np.isfinite([1.0, *passes.scale]), start, 0.0),
+                tolerance=_NEAR,
+                ridge=RIDGE,
+                behind=(null, self.null.value),
             )
             bad = passes.fit([full], _MOST_PASSES)
             if not bad.any():
                 return OutOfCoreGlmPopulation(self, passes, full)
             # Not finite in some row that is not in the sample: left out altogether.
             passes = replace(passes, scale=np.where(bad, inf, passes.scale))
-            start = np.where(np.concatenate([[False], bad]), 0.0, start)
 
     def _start(self, columns: AbstractColumns) -> tuple[Passes, FloatArray]:
         """Columns standardised by the sample, and the coefficients of its fit."""
@@ -123,7 +134,7 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         return Passes(self.rows, self._family.code, link.code, both, location, scale), start
 
     def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
-        return self.prepare(columns).fit(masks)
+        return self._population(*self._start(columns)).fit(masks)
 
 
 @final

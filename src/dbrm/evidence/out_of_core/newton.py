@@ -4,9 +4,9 @@ Several models go on together, in the same passes over the rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -27,6 +27,26 @@ _MOST_PASSES = 25
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class _Standardised:
+    """Ones and standardised columns of a block, and its response; columns not finite are zero."""
+
+    columns: AbstractColumns
+    location: FloatArray
+    scale: FloatArray
+    dtype: type[np.floating[Any]] = np.float64
+
+    def __call__(self, block: Block) -> tuple[FloatArray, FloatArray, Mask]:
+        """Columns and response by block of rows, and which columns are not finite."""
+        with np.errstate(all="ignore"):
+            columns = in_blocks(self.columns.make(block), block.n_rows, self.location, self.scale)
+            columns = columns.astype(self.dtype, copy=False)
+        sound = np.asarray(np.isfinite(columns).all(axis=(1, 2)))
+        columns[~sound] = 0.0
+        return columns, in_blocks(_response(block), block.n_rows)[1:], ~sound[1:]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sums:
     """Log likelihood, score and information of several models at their coefficients.
 
@@ -35,23 +55,19 @@ class _Sums:
 
     family: int
     link: int
-    columns: AbstractColumns
-    location: FloatArray
-    scale: FloatArray
-    models: tuple[tuple[IntArray, FloatArray], ...]
+    points: tuple[tuple[IntArray, FloatArray], ...]
+    standardised: _Standardised | None
 
     def __call__(self, block: Block) -> tuple[Matrix, ...]:
-        """For each model its information, bordered by the score, with the value in the corner.
+        """Which columns are not finite, and `of` each model."""
+        assert self.standardised is not None
+        columns, rows, bad = self.standardised(block)
+        return bad.astype(np.float64), *self.of(columns, rows)
 
-        Before them, which columns are not finite; they count as zero.
-        """
-        with np.errstate(all="ignore"):
-            columns = in_blocks(self.columns.make(block), block.n_rows, self.location, self.scale)
-        sound = np.asarray(np.isfinite(columns).all(axis=(1, 2)))
-        columns[~sound] = 0.0
-        rows = in_blocks(_response(block), block.n_rows)[1:]
-        out: list[Matrix] = [np.asarray(~sound[1:], dtype=np.float64)]
-        for members, coefficients in self.models:
+    def of(self, columns: FloatArray, rows: FloatArray) -> tuple[Matrix, ...]:
+        """Each model's information, bordered by the score, with the value in the corner."""
+        out: list[Matrix] = []
+        for members, coefficients in self.points:
             k = members.size
             chosen, sums = np.zeros(k + 4, dtype=np.int64), np.empty((k + 4, k + 4))
             chosen[:k] = members
@@ -162,7 +178,8 @@ class Newton:
 class Passes:
     """Passes over the rows for models over the same columns, standardised by a sample.
 
-    ``scale`` is infinite for columns that count as zero.
+    ``scale`` is infinite for columns that count as zero. Columns that are ``held`` are not
+    computed again.
     """
 
     rows: AbstractRows
@@ -171,6 +188,21 @@ class Passes:
     columns: AbstractColumns
     location: FloatArray
     scale: FloatArray
+    held: tuple[tuple[FloatArray, FloatArray], ...] = ()
+
+    def hold(self) -> "Passes":
+        r"""The same with the columns in memory, in single precision.
+
+        That changes a log likelihood by some :math:`10^{-8} \sqrt n`.
+        """
+        work = _Standardised(self.columns, self.location, self.scale, np.float32)
+        held, bad = [], np.zeros(self.scale.size, dtype=np.bool_)
+        for columns, rows, found in self.rows.map(work, self.columns.needs):
+            held.append((columns, rows))
+            bad |= found
+        for columns, _ in held:
+            columns[1:][bad] = 0.0
+        return replace(self, scale=np.where(bad, inf, self.scale), held=tuple(held))
 
     def fit(self, models: Sequence[Newton], most: int = _MOST_PASSES) -> Mask:
         """Fit models; returns which columns are not finite in some row."""
@@ -190,20 +222,22 @@ class Passes:
 
     def sums(self, points: Sequence[tuple[IntArray, FloatArray]]) -> tuple[Mask, list[Matrix]]:
         """Sums of models at coefficients; only the columns they contain are computed."""
+        bad = np.zeros(self.scale.size, dtype=np.bool_)
+        if self.held:
+            work = _Sums(self.family, self.link, tuple(points), None)
+            return bad, list(add_up(work.of(*block) for block in self.held))
         used = np.unique(np.concatenate([members for members, _ in points]))
         used = used[used > 0] - 1
         position = np.zeros(self.scale.size + 1, dtype=np.int64)
         position[used + 1] = np.arange(used.size) + 1
+        columns = self.columns.take(used)
         work = _Sums(
             self.family,
             self.link,
-            self.columns.take(used),
-            self.location[used],
-            self.scale[used],
             tuple((position[members], coefficients) for members, coefficients in points),
+            _Standardised(columns, self.location[used], self.scale[used]),
         )
-        found, *sums = add_up(self.rows.map(work, work.columns.needs))
-        bad = np.zeros(self.scale.size, dtype=np.bool_)
+        found, *sums = add_up(self.rows.map(work, columns.needs))
         bad[used] = (found > 0) & np.isfinite(self.scale[used])
         return bad, sums
 
