@@ -7,7 +7,7 @@ Sees columns and residuals, never responses or priors.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import final
 
@@ -24,6 +24,10 @@ __all__ = ["propose_knots"]
 _LEAST_ROWS, _LEAST_SHARE = 5, 0.1
 # Least share of a column's squares outside the model that it is to be added to.
 _IN_SPAN = 1e-4
+# Knots that a second one is tried with, how often the two are moved, and the least gain of that.
+_PAIRED, _ROUNDS, _SMALL_GAIN = 4, 6, 1e-6
+# Below one, so that the logarithm of what is left is finite.
+_MOST = 1.0 - 1e-12
 _UP, _DOWN = ("hinge", "step"), ("hinge_down", "step_down")
 
 
@@ -33,7 +37,7 @@ class _Knot:
     """A hinge or step: where it is, and what it explains of a residual.
 
     `knot` and `beyond` are neighbouring values of the base, the latter on the side where the
-    function is not zero.
+    function is not zero. `search` and `residual` say where it was found.
     """
 
     share: float
@@ -42,6 +46,8 @@ class _Knot:
     partner: int | None
     knot: float
     beyond: float
+    search: "_KnotSearch"
+    residual: int
 
 
 def propose_knots(
@@ -68,7 +74,8 @@ def propose_knots(
     count
         Most features.
     partners, partner_columns
-        Features that a hinge or step may be multiplied by, and their columns.
+        Features that a hinge or step may be multiplied by, and their columns; only those of other
+        covariates are, as in multivariate adaptive regression splines.
     spans
         For each residual centred orthonormal columns that span its model, so that only what the
         model lacks counts; without them the residual alone decides.
@@ -82,20 +89,30 @@ def propose_knots(
     search = _KnotSearch(columns, residuals, partner_columns, spans)
     found: list[list[_Knot]] = [[] for _ in residuals]
     for base in range(len(bases)):
-        for k, knots in enumerate(search.best(base, families)):
+        names = set(bases[base].covariates)
+        others = [j for j, partner in enumerate(partners) if names.isdisjoint(partner.covariates)]
+        for k, knots in enumerate(search.best(base, families, others)):
             found[k] += knots
-    ranked = [sorted(knots, key=lambda knot: -knot.share) for knots in found]
+    ranked = [_with_pairs(search, k, knots) for k, knots in enumerate(found)]
     features: dict[Feature, None] = {}
-    for turn in zip_longest(*ranked):
-        for k, knot in enumerate(turn):
-            if knot is not None and len(features) < count:
-                value = search.rounded(k, knot)
-                hinged = modify(knot.family, bases[knot.base], value)
-                made = hinged if knot.partner is None else multiply(hinged, partners[knot.partner])
-                features.setdefault(made)
-        if len(features) >= count:
+    for knot in [knot for turn in zip_longest(*ranked) for knot in turn if knot is not None]:
+        if len(features) == count:
             break
+        made = modify(knot.family, bases[knot.base], knot.search.rounded(knot))
+        if knot.partner is not None:
+            made = multiply(made, partners[knot.partner])
+        features.setdefault(made)
     return list(features)
+
+
+def _with_pairs(search: "_KnotSearch", k: int, knots: list[_Knot]) -> list[_Knot]:
+    """All knots, best first; two of one column where together they explain much more.
+
+    A tent needs two hinges, and neither of them is near the best single one.
+    """
+    best = sorted(knots, key=lambda knot: -knot.share)[:_PAIRED]
+    pairs = [member for knot in best for member in search.pair(k, knot, best[0].share)]
+    return sorted([*knots, *pairs], key=lambda knot: -knot.share)
 
 
 @final
@@ -115,14 +132,19 @@ class _KnotSearch:
         self._spans = list(spans) or [np.empty((n_rows, 0)) for _ in residuals]
         self._starts = np.cumsum([0, *(span.shape[1] for span in self._spans)])
         self._span = np.ascontiguousarray(np.hstack(self._spans))
-        # The first factor is one: a hinge without a partner.
-        self._factors = np.ones((n_rows, 1))
-        if partner_columns is not None:
-            self._factors = np.hstack([self._factors, partner_columns])
+        self._one = np.ones(n_rows)
+        self._partners = partner_columns
         self._least = max(min(_LEAST_ROWS, int(_LEAST_SHARE * n_rows)), 1)
 
-    def best(self, base: int, families: Sequence[Transform]) -> list[list[_Knot]]:
-        """For each residual, the best knot of each family and partner."""
+    def _factor(self, partner: int | None) -> Column:
+        if partner is None or self._partners is None:
+            return self._one
+        return self._partners[:, partner]
+
+    def best(
+        self, base: int, families: Sequence[Transform], partners: Sequence[int]
+    ) -> list[list[_Knot]]:
+        """For each residual, the best knot of each family, alone and with each partner."""
         found: list[list[_Knot]] = [[] for _ in range(self._residuals.shape[1])]
         column = self._columns[:, base]
         if not np.all(np.isfinite(column)):
@@ -136,10 +158,10 @@ class _KnotSearch:
             if values[0] == values[-1]:
                 break
             residuals, span = self._residuals[order], self._span[order]
-            for number, factor in enumerate(self._factors.T):
-                alone = number == 0
+            for partner in (None, *partners):
+                factor = self._factor(partner)
                 wanted = [known.get(name) for name in names]
-                if alone and sign < 0 and "step" in known:
+                if partner is None and sign < 0 and "step" in known:
                     # The same column as a step up, from one.
                     wanted[1] = None
                 if not any(wanted) or not np.all(np.isfinite(factor)):
@@ -154,16 +176,53 @@ class _KnotSearch:
                         share = float(shares[kind, k, i])
                         if family is not None and share > 0.0:
                             place = sign * float(values[i]), sign * float(values[i + 1])
-                            partner = None if alone else number - 1
-                            knots.append(_Knot(share, family, base, partner, *place))
+                            knots.append(_Knot(share, family, base, partner, *place, self, k))
         return found
 
-    def rounded(self, k: int, knot: _Knot) -> float:
+    def pair(self, k: int, knot: _Knot, alone: float) -> list[_Knot]:
+        """Two knots, each the best beside the other, if they explain much more than one did.
+
+        Both have the share that they explain together.
+        """
+        joint, pair, n_rows = knot.share, list[_Knot](), len(self._columns)
+        for _ in range(_ROUNDS):
+            beside, explained = self._beside(k, knot)
+            partners = [] if knot.partner is None else [knot.partner]
+            best = beside.best(knot.base, [knot.family], partners)[0]
+            other = next((other for other in best if other.partner == knot.partner), None)
+            if other is None:
+                break
+            together = min(explained + (1.0 - explained) * other.share, _MOST)
+            if not together > joint + _SMALL_GAIN:
+                break
+            joint, pair, knot = together, [knot, other], other
+        gain = 0.5 * n_rows * (np.log1p(-min(alone, joint)) - np.log1p(-joint)) if pair else 0.0
+        return [replace(member, share=joint) for member in pair if gain > 2.0 * np.log(n_rows)]
+
+    def _beside(self, k: int, knot: _Knot) -> tuple["_KnotSearch", float]:
+        """The search beside a hinge or step, and what that explains of a residual."""
+        residual, span = self._residuals[:, k], self._spans[k]
+        column = self._factor(knot.partner) * knot.family.apply(
+            self._columns[:, knot.base], knot.knot
+        )
+        column = column - column.mean()
+        column = column - span @ (span.T @ column)
+        column /= np.linalg.norm(column)
+        fitted = float(column @ residual)
+        search = _KnotSearch(
+            self._columns,
+            [residual - fitted * column],
+            self._partners,
+            [np.column_stack([span, column])],
+        )
+        return search, fitted**2 / float(residual @ residual)
+
+    def rounded(self, knot: _Knot) -> float:
         """The knot with few digits: for a step the rows stay, for a hinge the fit."""
         if knot.family.name.startswith("step"):
             return shortest_between(*sorted((knot.knot, knot.beyond)))
         column = self._columns[:, knot.base]
-        factor = self._factors[:, 0 if knot.partner is None else knot.partner + 1]
+        factor, k = self._factor(knot.partner), knot.residual
 
         def share(value: float) -> float:
             hinge = factor * knot.family.apply(column, value)

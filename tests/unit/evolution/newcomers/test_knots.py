@@ -1,5 +1,7 @@
 """Tests of `dbrm.evolution.newcomers.knots`."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,10 @@ def share(feature, columns, residual):
 
 @pytest.mark.parametrize("truth", ["hinge(x, 0.7)", "hinge_down(x, 0.7)", "step(x, 0.7)"])
 def test_the_knot_is_found(rng, truth):
-    """The best proposal has the family and, to within its error, the knot of the truth."""
+    """The best proposal has the family and, to within its error, the knot of the truth.
+
+    Others follow in the order of what they explain, up to the tenth of a nat that rounding costs.
+    """
     columns = columns_of(rng)
     truth = parse_feature(truth)
     signal = truth.evaluate({"x": columns[:, 0]})
@@ -35,7 +40,7 @@ def test_the_knot_is_found(rng, truth):
     assert best.knot == pytest.approx(0.7, abs=0.05)
     assert best.complexity == 3
     shares = [share(feature, columns, residual) for feature in (best, *others)]
-    assert shares == sorted(shares, reverse=True)
+    assert all(later < earlier + 5e-4 for earlier, later in pairwise(shares))
     assert len({best, *others}) == 5
 
 
@@ -63,6 +68,23 @@ def test_only_what_the_model_lacks_counts(rng):
     (naive,) = propose_knots([X], columns[:, :1], [residual], hinge, 1)
     assert best.knot == pytest.approx(0.5, abs=0.05)
     assert abs(naive.knot - 0.5) > 0.05
+
+
+@pytest.mark.parametrize("family", ["hinge", "step"])
+def test_two_knots_of_one_column_are_found_together(rng, family):
+    """A tent and a box; the best single knot of a tent is at neither of its corners."""
+    x = rng.uniform(0.0, 10.0, size=400)
+    g = get_transform(family)
+    signal = g(x, 3.0) - 2.0 * g(x, 6.5) if family == "hinge" else g(x, 3.0) - g(x, 6.5)
+    residual = centred(signal + 0.2 * rng.normal(size=400))
+    found = propose_knots([X], x[:, None], [residual], [g], 3)
+    assert sorted(feature.knot for feature in found[:2]) == pytest.approx([3.0, 6.5], abs=0.15)
+
+
+def test_one_knot_is_not_doubled(rng):
+    x = rng.uniform(0.0, 10.0, size=400)
+    residual = centred(np.maximum(x - 4.0, 0.0) + rng.normal(size=400))
+    assert len(propose_knots([X], x[:, None], [residual], [get_transform("hinge")], 5)) == 1
 
 
 def test_residuals_take_turns(rng):
