@@ -24,10 +24,10 @@ def knot_shares(values, factor, residuals, spans, starts, least, in_span):
     factor
         What the hinge is multiplied by in each row.
     residuals
-        One centred residual per column.
+        One residual per column, orthogonal to its model.
     spans, starts
-        Centred orthonormal columns of the models; those of residual k are
-        ``starts[k]:starts[k + 1]``.
+        Orthonormal columns of the models; those of residual k are ``starts[k]:starts[k + 1]``, the
+        first that of the intercept.
     least
         Fewest rows on either side of a knot, of those in which the factor is not zero.
     in_span
@@ -46,9 +46,9 @@ def knot_shares(values, factor, residuals, spans, starts, least, in_span):
         total += factor[i] != 0.0
         for k in range(n_residuals):
             squares[k] += residuals[i, k] ** 2
-    # Over the rows above the knot: of p, p^2, h, p h, h^2; then of p and of h with the residuals
-    # and with the columns of the models.
-    p = pp = h = ph = hh = 0.0
+    # Over the rows above the knot: of p^2, p h, h^2; then of p and of h with the residuals and with
+    # the columns of the models.
+    pp = ph = hh = 0.0
     step_residual, hinge_residual = np.zeros(n_residuals), np.zeros(n_residuals)
     step_span, hinge_span = np.zeros(spans.shape[1]), np.zeros(spans.shape[1])
     above = 0
@@ -57,16 +57,17 @@ def knot_shares(values, factor, residuals, spans, starts, least, in_span):
         gap, knot = knot - values[i], values[i]
         hh += gap * (2.0 * ph + gap * pp)
         ph += gap * pp
-        h += gap * p
         for k in range(n_residuals):
             hinge_residual[k] += gap * step_residual[k]
         for j in range(spans.shape[1]):
             hinge_span[j] += gap * step_span[j]
         if above >= least and total - above >= least:
             for k in range(n_residuals):
-                centred_hinge, centred_step = hh - h * h / n, pp - p * p / n
+                first = starts[k]
+                centred_hinge = hh - hinge_span[first] ** 2
+                centred_step = pp - step_span[first] ** 2
                 left_hinge, left_step = centred_hinge, centred_step
-                for j in range(starts[k], starts[k + 1]):
+                for j in range(first + 1, starts[k + 1]):
                     left_hinge -= hinge_span[j] ** 2
                     left_step -= step_span[j] ** 2
                 if left_hinge > in_span * centred_hinge and squares[k] > 0.0:
@@ -74,7 +75,6 @@ def knot_shares(values, factor, residuals, spans, starts, least, in_span):
                 if left_step > in_span * centred_step and squares[k] > 0.0:
                     shares[1, k, i] = step_residual[k] ** 2 / (left_step * squares[k])
         while i >= 0 and values[i] == knot:
-            p += factor[i]
             pp += factor[i] ** 2
             above += factor[i] != 0.0
             for k in range(n_residuals):

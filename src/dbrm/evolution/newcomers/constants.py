@@ -16,13 +16,13 @@ from dbrm._typing import Column, Matrix
 from dbrm.evolution.information import effective_rows
 from dbrm.evolution.newcomers.expressions import (
     Expression,
-    Target,
     fit,
     rounded,
     without_shift,
 )
 from dbrm.evolution.newcomers.function_shapes import Kind, Shape, shapes_of
 from dbrm.evolution.newcomers.grids import Scored, Source
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, Transform
 
 __all__ = ["propose_constants"]
@@ -51,6 +51,7 @@ def propose_constants(
     partners: Sequence[Feature] = (),
     partner_columns: Matrix | None = None,
     spans: Sequence[Matrix] = (),
+    weights: Column | None = None,
 ) -> list[Feature]:
     """Propose functions of the bases with fitted numbers inside that explain residuals.
 
@@ -59,7 +60,7 @@ def propose_constants(
     bases, columns
         The arguments, and their columns on the rows used for screening.
     residuals
-        Centred score residuals of models on the same rows.
+        Scores of models on the same rows: derivatives of the log likelihood in the predictor.
     transforms
         The functions; of standardised ones, ``sin[z]``, the plain one is used.
     count
@@ -67,8 +68,10 @@ def propose_constants(
     partners, partner_columns
         Features that a function may be multiplied by, and their columns.
     spans
-        For each residual centred orthonormal columns that span its model, so that only what the
-        model lacks counts; without them the residual alone decides.
+        For each residual columns that span its model, so that only what the model lacks counts;
+        without them the residual alone decides.
+    weights
+        Information of each row, one if omitted. The spans are of columns times its square root.
 
     Returns
     -------
@@ -78,7 +81,6 @@ def propose_constants(
     sound = [j for j in range(len(bases)) if _usable(columns[:, j])]
     if not (shapes and sound and residuals):
         return []
-    none = np.empty((len(columns), 0))
     sources = [Source.of(bases[j], columns[:, j], shapes) for j in sound]
     with_partners: list[tuple[Feature | None, Column | None]] = [(None, None)]
     for j, partner in enumerate(partners):
@@ -89,7 +91,7 @@ def propose_constants(
     ranked: list[list[Expression]] = []
     with np.errstate(all="ignore"):
         for k, residual in enumerate(residuals):
-            target = Target(residual, spans[k] if len(spans) else none)
+            target = Target.of(residual, spans[k] if len(spans) else None, weights)
             ranked.append(_expressions(sources, shapes, target, with_partners, most))
     features: dict[Feature, None] = {}
     for turn in zip_longest(*ranked):
@@ -152,7 +154,7 @@ def _fitted(found: list[Scored], target: Target, most: int) -> list[Scored]:
     ordered.sort(key=lambda pair: pair[0])
     # A grid is coarse: a few steps of each decide which are fitted to the end.
     tried = [
-        Scored.of(*fit(scored.expression, target, _FEW_STEPS), target.residual.size)
+        Scored.of(*fit(scored.expression, target, _FEW_STEPS), target.n_rows)
         for _, scored in ordered[: _TRIED * most]
     ]
     tried.sort(key=lambda scored: -scored.score)
@@ -160,7 +162,7 @@ def _fitted(found: list[Scored], target: Target, most: int) -> list[Scored]:
     for scored in tried[:most]:
         expression, share = fit(scored.expression, target)
         if _is_sound(expression):
-            fitted.append(Scored.of(expression, share, target.residual.size))
+            fitted.append(Scored.of(expression, share, target.n_rows))
     return sorted(fitted, key=lambda scored: -scored.score)
 
 
@@ -181,7 +183,7 @@ def _is_sound(expression: Expression) -> bool:
 def _finished(scored: Scored, target: Target) -> Expression:
     """In plain columns, without a shift that gains little, and with short numbers."""
     expression, share = scored.expression.of_plain_columns(), scored.share
-    n_rows = target.residual.size
+    n_rows = target.n_rows
     for c, chain in enumerate(expression.chains):
         if chain.layers[0].shape.kind in _TWO_NUMBERS:
             simpler, left = without_shift(expression, target, c)

@@ -13,10 +13,11 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evolution.newcomers.function_shapes import Kind, Shape
-from dbrm.evolution.newcomers.rounding import explained_share, shortest
+from dbrm.evolution.newcomers.rounding import shortest
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, modify, multiply, project
 
-__all__ = ["Chain", "Expression", "Layer", "Target", "fit", "rounded", "without_shift"]
+__all__ = ["Chain", "Expression", "Layer", "fit", "rounded", "without_shift"]
 
 _MOST_STEPS, _TRIALS = 15, 5
 # Steps after which a fit without a shift is as good as it gets.
@@ -26,25 +27,6 @@ _DAMPING = 1e-3
 _SMALL_GAIN = 1e-5
 # Range in which an exponential is written without a shift.
 _SMALLEST, _LARGEST = 1e-100, 1e100
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """A centred residual, and centred orthonormal columns that span the model it belongs to."""
-
-    residual: Column
-    span: Matrix
-
-    def share(self, column: Column) -> float:
-        """Share of the residual's squares that a column explains."""
-        return explained_share(column, self.residual, self.span)
-
-    def normal_equations(self, rows: Matrix) -> tuple[Matrix, Column]:
-        """Inner products outside the model of the rows of a matrix, and with the residual."""
-        totals, inside = rows.sum(axis=1), rows @ self.span
-        gram = rows @ rows.T - np.outer(totals, totals) / rows.shape[1] - inside @ inside.T
-        return gram, rows @ self.residual
 
 
 @final
@@ -290,7 +272,7 @@ def rounded(expression: Expression, target: Target) -> Expression:
 
 def _rounded_layer(expression: Expression, target: Target, c: int, j: int) -> Expression:
     chain = expression.chains[c]
-    layer, kind, n_rows = chain.layers[j], chain.layers[j].shape.kind, target.residual.size
+    layer, kind, n_rows = chain.layers[j], chain.layers[j].shape.kind, target.n_rows
 
     def with_layer(changed: Layer) -> Expression:
         layers = (*chain.layers[:j], changed, *chain.layers[j + 1 :])

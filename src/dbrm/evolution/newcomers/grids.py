@@ -12,8 +12,9 @@ from typing import Self, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
-from dbrm.evolution.newcomers.expressions import Chain, Expression, Layer, Target
+from dbrm.evolution.newcomers.expressions import Chain, Expression, Layer
 from dbrm.evolution.newcomers.function_shapes import Kind, Shape, grid
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, moments
 
 __all__ = ["Scored", "Source"]
@@ -93,15 +94,15 @@ class Source:
         chain: it moves when both are fitted.
         """
         factor = start.value() if start.chains or start.factor is not None else None
-        rows = np.column_stack([target.residual, np.ones(target.residual.size), target.span])
-        if factor is not None:
-            rows = rows * factor[:, None]
+        weight = target.root if factor is None else target.root * factor
+        rows = np.column_stack([weight, target.residual, target.span])
+        rows[:, 1:] *= weight[:, None]
         rows = rows[self.order]
         argument = self.column if factor is None else self.column * factor
         baseline = target.share(argument)
         if start.chains and factor is not None:
             baseline = max(baseline, target.share(factor))
-        n_rows, found = target.residual.size, []
+        n_rows, found = target.n_rows, []
         for part in self.grids:
             for shape, share, scale, shift in part.best(rows, target):
                 gain = 0.5 * n_rows * (np.log1p(-baseline) - np.log1p(-share))
@@ -166,8 +167,8 @@ class _Grid:
     def best(self, rows: Matrix, target: Target) -> list[tuple[Shape, float, float, float]]:
         """Of each function the best share, and the scale and the shift that have it.
 
-        `rows` are the residual, the factor and the columns of the model times it, in the order of
-        the argument.
+        `rows` are the factor with the root of the weights, and the residual and the columns of the
+        model times it, in the order of the argument.
         """
         scores = _GridScores(self, rows, float(target.residual @ target.residual))
         shares, found = scores.shares(), []
@@ -187,15 +188,14 @@ class _GridScores:
     """What each point of a grid, times a factor, explains of a residual."""
 
     def __init__(self, part: _Grid, rows: Matrix, norm: float) -> None:
-        sums = np.add.reduceat(rows, part.starts, axis=0)
-        squares = np.add.reduceat(rows[:, 1] ** 2, part.starts)
-        products = sums.T @ part.values
-        self._part, self._norm, self._n_rows = part, norm, len(rows)
-        self._in_bins = squares
-        self._residual, self._sum, self._span = products[0], products[1], products[2:]
+        products = np.add.reduceat(rows[:, 1:], part.starts, axis=0).T @ part.values
+        self._part, self._norm = part, norm
+        self._in_bins = np.add.reduceat(rows[:, 0] ** 2, part.starts)
+        self._residual, self._span = products[0], products[1:]
         # Squares of the centred columns, and of what is outside the model.
-        self._whole = squares @ part.squares - self._sum**2 / self._n_rows
-        self._left = self._whole - np.einsum("qc,qc->c", self._span, self._span)
+        squares = self._in_bins @ part.squares
+        self._whole = squares - self._span[0] ** 2
+        self._left = squares - np.einsum("qc,qc->c", self._span, self._span)
 
     def shares(self) -> FloatArray:
         """The share that each column explains; zero where it is inside the model."""
@@ -210,7 +210,6 @@ class _GridScores:
         ss, cc = self._left[sines], self._left[cosines]
         values = self._part.values
         sc = self._in_bins @ (values[:, sines] * values[:, cosines])
-        sc = sc - self._sum[sines] * self._sum[cosines] / self._n_rows
         sc = sc - np.einsum("qc,qc->c", self._span[:, sines], self._span[:, cosines])
         rs, rc = self._residual[sines], self._residual[cosines]
         determinant = ss * cc - sc * sc

@@ -15,7 +15,8 @@ import numpy as np
 
 from dbrm._kernels.knots import knot_shares
 from dbrm._typing import Column, Matrix
-from dbrm.evolution.newcomers.rounding import explained_share, shortest
+from dbrm.evolution.newcomers.rounding import shortest
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, Transform, modify, multiply, shortest_between
 
 __all__ = ["propose_knots"]
@@ -60,6 +61,7 @@ def propose_knots(
     partners: Sequence[Feature] = (),
     partner_columns: Matrix | None = None,
     spans: Sequence[Matrix] = (),
+    weights: Column | None = None,
 ) -> list[Feature]:
     """Propose hinges and steps of the bases, alone or times a partner, that explain residuals.
 
@@ -68,7 +70,7 @@ def propose_knots(
     bases, columns
         What may have knots, and their columns on the rows used for screening.
     residuals
-        Centred score residuals of models on the same rows.
+        Scores of models on the same rows: derivatives of the log likelihood in the predictor.
     families
         The transforms with free knots: ``hinge``, ``hinge_down``, ``step``, ``step_down``.
     count
@@ -77,8 +79,10 @@ def propose_knots(
         Features that a hinge or step may be multiplied by, and their columns; only those of other
         covariates are, as in multivariate adaptive regression splines.
     spans
-        For each residual centred orthonormal columns that span its model, so that only what the
-        model lacks counts; without them the residual alone decides.
+        For each residual columns that span its model, so that only what the model lacks counts;
+        without them the residual alone decides.
+    weights
+        Information of each row, one if omitted. The spans are of columns times its square root.
 
     Returns
     -------
@@ -86,7 +90,11 @@ def propose_knots(
     """
     if not (len(bases) and len(residuals) and len(families)):
         return []
-    search = _KnotSearch(columns, residuals, partner_columns, spans)
+    targets = [
+        Target.of(residual, spans[k] if len(spans) else None, weights)
+        for k, residual in enumerate(residuals)
+    ]
+    search = _KnotSearch(columns, targets, partner_columns)
     found: list[list[_Knot]] = [[] for _ in residuals]
     for base in range(len(bases)):
         names = set(bases[base].covariates)
@@ -120,25 +128,20 @@ class _KnotSearch:
     """All knots of columns against the same residuals."""
 
     def __init__(
-        self,
-        columns: Matrix,
-        residuals: Sequence[Column],
-        partner_columns: Matrix | None,
-        spans: Sequence[Matrix],
+        self, columns: Matrix, targets: Sequence[Target], partner_columns: Matrix | None
     ) -> None:
         n_rows = len(columns)
         self._columns = columns
-        self._residuals = np.column_stack(list(residuals))
-        self._spans = list(spans) or [np.empty((n_rows, 0)) for _ in residuals]
-        self._starts = np.cumsum([0, *(span.shape[1] for span in self._spans)])
-        self._span = np.ascontiguousarray(np.hstack(self._spans))
-        self._one = np.ones(n_rows)
+        self._targets = targets
+        self._residuals = np.column_stack([target.residual for target in targets])
+        self._starts = np.cumsum([0, *(target.span.shape[1] for target in targets)])
+        self._span = np.hstack([target.span for target in targets])
         self._partners = partner_columns
         self._least = max(min(_LEAST_ROWS, int(_LEAST_SHARE * n_rows)), 1)
 
     def _factor(self, partner: int | None) -> Column:
         if partner is None or self._partners is None:
-            return self._one
+            return np.ones(len(self._columns))
         return self._partners[:, partner]
 
     def best(
@@ -159,7 +162,7 @@ class _KnotSearch:
                 break
             residuals, span = self._residuals[order], self._span[order]
             for partner in (None, *partners):
-                factor = self._factor(partner)
+                factor = self._targets[0].root * self._factor(partner)
                 wanted = [known.get(name) for name in names]
                 if partner is None and sign < 0 and "step" in known:
                     # The same column as a step up, from one.
@@ -201,31 +204,18 @@ class _KnotSearch:
 
     def _beside(self, k: int, knot: _Knot) -> tuple["_KnotSearch", float]:
         """The search beside a hinge or step, and what that explains of a residual."""
-        residual, span = self._residuals[:, k], self._spans[k]
-        column = self._factor(knot.partner) * knot.family.apply(
-            self._columns[:, knot.base], knot.knot
-        )
-        column = column - column.mean()
-        column = column - span @ (span.T @ column)
-        column /= np.linalg.norm(column)
-        fitted = float(column @ residual)
-        search = _KnotSearch(
-            self._columns,
-            [residual - fitted * column],
-            self._partners,
-            [np.column_stack([span, column])],
-        )
-        return search, fitted**2 / float(residual @ residual)
+        hinge = knot.family.apply(self._columns[:, knot.base], knot.knot)
+        target, explained = self._targets[k].beside(self._factor(knot.partner) * hinge)
+        return _KnotSearch(self._columns, [target], self._partners), explained
 
     def rounded(self, knot: _Knot) -> float:
         """The knot with few digits: for a step the rows stay, for a hinge the fit."""
         if knot.family.name.startswith("step"):
             return shortest_between(*sorted((knot.knot, knot.beyond)))
         column = self._columns[:, knot.base]
-        factor, k = self._factor(knot.partner), knot.residual
+        factor, target = self._factor(knot.partner), self._targets[knot.residual]
 
         def share(value: float) -> float:
-            hinge = factor * knot.family.apply(column, value)
-            return explained_share(hinge, self._residuals[:, k], self._spans[k])
+            return target.share(factor * knot.family.apply(column, value))
 
         return shortest(knot.knot, share, len(column))

@@ -5,17 +5,11 @@ from math import floor, log10
 
 import numpy as np
 
-from dbrm._typing import Column, Matrix
-
-__all__ = ["explained_share", "shortest"]
+__all__ = ["shortest"]
 
 # What rounding may cost (nats).
 _LOSS = 0.1
 _MOST_DIGITS = 12
-# A column with a smaller share of its squares outside the model is inside.
-_FLAT = 1e-10
-# Below one, so that the logarithm of what is left is finite.
-_MOST = 1.0 - 1e-12
 
 
 def shortest(
@@ -37,17 +31,3 @@ def shortest(
         if 0.5 * n_rows * (np.log1p(-share(rounded)) - np.log1p(-best)) <= _LOSS:
             return rounded
     return value
-
-
-def explained_share(column: Column, residual: Column, span: Matrix) -> float:
-    """Share of a residual's squares that a column explains beside a model.
-
-    `span` are the centred orthonormal columns of the model; the residual is centred and
-    orthogonal to them. Zero if there is nothing to explain it with.
-    """
-    squares, total, inside = float(column @ column), float(column.sum()), span.T @ column
-    left = squares - total * total / column.size - float(inside @ inside)
-    if not _FLAT * squares < left < np.inf:
-        return 0.0
-    share = float(residual @ column) ** 2 / (left * float(residual @ residual))
-    return min(share, _MOST)

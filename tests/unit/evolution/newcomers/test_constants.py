@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dbrm.evolution.newcomers.constants import propose_constants
-from dbrm.evolution.newcomers.expressions import Chain, Expression, Layer, Target, fit
+from dbrm.evolution.newcomers.expressions import Chain, Expression, Layer, fit
 from dbrm.evolution.newcomers.function_shapes import Kind, shape_of, shapes_of
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import (
     TRANSFORMS,
     Projection,
@@ -20,7 +21,6 @@ from dbrm.features import (
 N = 400
 X, Z = covariate("x"), covariate("z")
 FUNCTIONS = resolve_transforms(["smooth", "exp", "power[-1]", "log_abs"])
-NO_MODEL = np.empty((N, 0))
 
 
 def centred(column):
@@ -209,7 +209,7 @@ def test_derivatives_agree_with_differences(rng, names):
 
 def test_a_fit_reaches_a_stationary_point(rng):
     x = rng.uniform(-2.0, 2.0, N)
-    target = Target(centred(np.tanh(1.5 * x + 0.5) + 0.1 * rng.normal(size=N)), NO_MODEL)
+    target = Target.of(np.tanh(1.5 * x + 0.5) + 0.1 * rng.normal(size=N))
     start = Expression((Chain(X, x, (Layer(shape_of(get_transform("tanh")), 0.6, 0.0),)),))
     fitted, best = fit(start, target)
     for j in range(2):
