@@ -160,7 +160,7 @@ def curves(tables, models="log_mass"):
     runs = pd.concat([table.assign(search=search) for search, table in tables.items()])
     runs["log_mass"] = runs[models] - runs.groupby("data")[models].transform("max")
     columns = ["cpu_seconds", "log_mass"]
-    return runs.groupby(["data", "search", "populations"], sort=False)[columns].median()
+    return runs.groupby(["data", "search", "populations"])[columns].median()
 
 
 def compare(old, new):
@@ -252,7 +252,8 @@ def write_page():
     median, shared = curves(tables), curves(tables, "shared")
     names = [name for name in DATA if name in median.index.get_level_values("data")]
     draw(median, names)
-    measured = {name: median.loc[name].index.unique("search") for name in names}
+    found = {name: set(median.loc[name].index.unique("search")) for name in names}
+    measured = {name: [search for search in SEARCHES if search in found[name]] for name in names}
     verdicts = [
         verdict(name, median.loc[name], shared.loc[name])
         for name in names
@@ -264,11 +265,12 @@ def write_page():
         for search in measured[name]
         for populations, row in median.loc[name, search].iterrows()
     ]
+    n_seeds = min(int(table["seed"].max()) + 1 for table in tables.values())
     above = sum(line[-1] == "yes" for line in verdicts)
     header = ("", "least", "most", "least, shared models", "times as fast to the old best", "above")
     text = f"""# Posterior mass found against time
 
-{len(names)} data sets, {CHAINS} chains of 2 to 80 populations, medians of {SEEDS} seeds. The mass found is the sum of
+{len(names)} data sets, {CHAINS} chains of 2 to 80 populations, medians of {n_seeds} seeds. The mass found is the sum of
 evidence times prior over all different models; zero is the largest mass that any run of either search found.
 Prior, penalty and transforms are the same, only the search differs. *Old* is the search of commit 82ab669, before
 populations were expanded and candidate features scored in batches. Time is processor time of whole fits, one
