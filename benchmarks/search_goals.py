@@ -5,8 +5,7 @@
 Every row of the page ``docs/results/search.md`` is measured by a function of its own here; what
 it found is kept in ``docs/results/numbers/search_goals.json``, so that rows can be measured one
 by one (``--list`` names them). All times are processor times of one core, once compiled. The mass
-missed inside populations is read from ``missed_mass.csv``, memory from the numbers of ``memory``:
-run those programs first.
+missed inside populations is read from ``missed_mass.csv``: run ``missed_mass.py`` first.
 """
 
 import os
@@ -292,6 +291,14 @@ def deep_law(n_seeds, settings=None):
     }
 
 
+def memory(n_seeds, sizes=(1_000, 1_000_000)):  # noqa: ARG001
+    """Peak memory of default fits, each in a process of its own, as `memory.py` measures it."""
+    from memory import measure
+
+    families = ("gaussian", "binomial", "poisson")
+    return {"fits": [measure(family, n) for n in sizes for family in families]}
+
+
 # Name of the row -> measurement and its usual number of seeds.
 MEASUREMENTS = {
     "candidates": (candidates, 3),
@@ -307,6 +314,7 @@ MEASUREMENTS = {
     "exoplanets": (exoplanets, 25),
     "parity": (parity, 20),
     "deep_law": (deep_law, 20),
+    "memory": (memory, 0),
 }
 
 

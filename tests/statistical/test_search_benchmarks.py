@@ -54,6 +54,14 @@ def test_goals_are_held_or_missed_by_so_much(modules):
     assert judge["parity"](found)[1] == ["2 seeds short"]
     checks = {"seconds": 30.0, "checks": 50, "failed": ["check_fit2d_1sample"]}
     assert judge["regressor_checks"](checks)[1] == ["fails check_fit2d_1sample"]
+    fits = [
+        {"family": "gaussian", "unit": "MB", "measured": 300.0, "limit": 400.0},
+        {"family": "poisson", "unit": "tables", "measured": 4.5, "limit": 3.0},
+    ]
+    assert judge["memory"]({"fits": fits}) == (
+        "300 MB (gaussian) / 4.5 tables (poisson)",
+        ["1.50 × 3 tables"],
+    )
     mass = {"99 %": 2e-3, "most": 0.1, "populations": 300, "data": ["spam"], "share": 0.98}
     assert judge["missed_mass"](mass)[1] == ["98.0% of the populations"]
 
@@ -83,6 +91,7 @@ def test_mass_is_measured_once_and_compared(modules, tmp_path):
 def test_rows_are_measured_one_by_one_and_written(modules, tmp_path):
     goals = modules.search_goals
     found = {
+        "candidates": goals.candidates(1, n=200, settings=QUICK | {"n_populations": 4}),
         "gaussian": goals.gaussian(1, sizes=(200,)),
         "logistic": goals.logistic(1, sizes=(200,)),
         "latent": goals.latent(1, n=60, settings={**QUICK, "n_iter": 20}),
@@ -91,6 +100,7 @@ def test_rows_are_measured_one_by_one_and_written(modules, tmp_path):
         "deep_law": goals.deep_law(2, settings=QUICK),
     }
     assert found["exoplanets"]["SemiMajorAxisAU"]["found"] == 1
+    assert found["candidates"]["candidates"] > 100
     assert goals.BEST_EVER.parent == tmp_path
     assert found["parity"]["found"] == 0
     for name, numbers in found.items():
