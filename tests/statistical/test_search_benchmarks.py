@@ -96,13 +96,15 @@ def test_rows_are_measured_one_by_one_and_written(modules, tmp_path):
         "logistic": goals.logistic(1, sizes=(200,)),
         "latent": goals.latent(1, n=60, settings={**QUICK, "n_iter": 20}),
         "exoplanets": goals.exoplanets(1, settings=QUICK),
-        "parity": goals.parity(1, settings=QUICK),
+        "parity": goals.parity(1, settings=QUICK | {"max_complexity": 3}),
         "deep_law": goals.deep_law(2, settings=QUICK),
     }
     assert found["exoplanets"]["SemiMajorAxisAU"]["found"] == 1
     assert found["candidates"]["candidates"] > 100
     assert goals.BEST_EVER.parent == tmp_path
     assert found["parity"]["found"] == 0
+    given = {"start": ["x0*x1*x2*x3*x4"]}
+    assert goals.parity(1, settings=QUICK | given)["found"] == 1
     for name, numbers in found.items():
         kept = modules.page.kept().get("search_goals", {})
         modules.page.keep("search_goals", kept | {name: {**numbers, "measured": "here"}})
