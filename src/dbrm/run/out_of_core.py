@@ -37,10 +37,9 @@ __all__ = [
     "weighted_subsample",
 ]
 
-# Tables with at least this many rows are visited in blocks.
-TALL_ROWS = 200_000
-# Rows of the subsample.
-SAMPLE_ROWS = 50_000
+# Rows of the subsample. Tables with at least as many rows are visited in blocks: the work of
+# building features grows no further, so that no fit takes longer than one with more rows.
+SAMPLE_ROWS = TALL_ROWS = 50_000
 # Equal rows are merged only if at least this share of a sample repeats.
 _FEW_REPEATS = 0.05
 

@@ -48,6 +48,15 @@ def simulate(rng, family, n=900):
     return Table(NAMES, values), response
 
 
+def peak(work):
+    """Most memory that some work takes."""
+    tracemalloc.start()
+    work()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
 def engines(table, observations, *, family="gaussian", always=ALWAYS, prior="jeffreys", rows=None):
     """The engine in memory, and the one that visits blocks, with a sample of every third row."""
     given = observations.given
@@ -227,18 +236,53 @@ def test_a_pass_needs_less_memory_than_the_columns(rng):
     response = rng.normal(size=n)
     tall = engines(table, Observations(response), always=())[1]
     tall.prepare(FeatureColumns(features))
-
-    def peak(work):
-        tracemalloc.start()
-        work()
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
     matrix = n * len(features) * 8
     whole = GaussianEngine(response, Jeffreys())
     assert peak(lambda: tall.prepare(FeatureColumns(features))) < matrix
     assert peak(lambda: whole.prepare(evaluate(features, table)[0])) > matrix
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_columns_that_are_held_change_the_evidence_little(rng, monkeypatch):
+    """Single precision; what is reported does not come from it."""
+    table, response = simulate(rng, "poisson")
+    tall = engines(table, Observations(response), family="poisson")[1]
+    held = tall.prepare(FeatureColumns(FEATURES))
+    monkeypatch.setattr("dbrm.evidence.out_of_core.glm._MOST_HELD", 0)
+    computed = tall.prepare(FeatureColumns(FEATURES))
+    assert held.passes.held
+    assert not computed.passes.held
+    found, expected = (part.log_evidence(EVERY)[0] for part in (held, computed))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4)
+    assert np.any(found != expected)
+
+
+def test_columns_that_are_held_take_half_of_a_matrix(rng, monkeypatch):
+    """Single precision, beside response, weights and offset; without them blocks are all."""
+    n, features = 150_000, FEATURES * 2
+    table = Table(NAMES, rng.normal(size=(n, 4)))
+    response = (rng.random(n) < 0.5).astype(float)
+    tall = engines(table, Observations(response), family="binomial", always=())[1]
+    matrix = n * (len(features) + 1) * 8
+    tall.prepare(FeatureColumns(features))
+    held = peak(lambda: tall.prepare(FeatureColumns(features)))
+    monkeypatch.setattr("dbrm.evidence.out_of_core.glm._MOST_HELD", 0)
+    computed = peak(lambda: tall.prepare(FeatureColumns(features)))
+    assert 0.3 * matrix < held - computed < 0.8 * matrix
+    # A third of the rows are the sample, whose columns are a matrix.
+    assert computed < 0.8 * matrix
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_sample_that_misleads_costs_passes_only(rng):
+    """Its responses are turned round: the fit begins on the way from a constant predictor."""
+    table, response = simulate(rng, "binomial")
+    whole, tall = engines(table, Observations(response), family="binomial", always=())
+    wrong = replace(tall.sample_engine, response=1.0 - tall.sample_engine.response)
+    misled = replace(tall, sample_engine=wrong)
+    expected = whole.prepare(evaluate(FEATURES, table)[0]).log_evidence(EVERY)[0]
+    found = misled.prepare(FeatureColumns(FEATURES)).log_evidence(EVERY)[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
 @pytest.mark.usefixtures("small_blocks")

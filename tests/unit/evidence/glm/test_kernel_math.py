@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbrm._kernels.glm_dispersion import gamma_shape
-from dbrm._kernels.glm_linalg import cholesky, combine, cross_products, solve, weighted_gram
+from dbrm._kernels.glm_linalg import (
+    cholesky,
+    combine,
+    cross_products,
+    solve,
+    standardise,
+    weighted_gram,
+)
 from dbrm._kernels.glm_math import log1p_unit, log_rising, safe_exp, trigamma
-from dbrm._kernels.glm_rows import expect, linearise, weight_slopes
-from dbrm.evidence.design import build_design, group_rows, independent_columns
+from dbrm._kernels.glm_rows import BINOMIAL, LOGIT, expect, linearise, weight_slopes
+from dbrm._kernels.glm_sums import model_sums
+from dbrm.evidence.design import build_design, group_rows, in_blocks, independent_columns
 from dbrm.evidence.families import FAMILIES
 from dbrm.evidence.links import LINKS
 
@@ -90,6 +98,43 @@ def test_cross_products_equal_numpy(rng, n, k):
     np.testing.assert_allclose(vector, products @ part, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_one_pass_gives_likelihood_score_and_information(rng, k, dtype):
+    """The NumPy twin of a logistic model with weights and an offset; padded rows do not count."""
+    n = 1_100
+    x = rng.standard_normal((n, 6)).astype(dtype).astype(float)
+    mean, total, offset = (rng.random(n) < 0.5) * 1.0, rng.integers(0, 3, n) * 1.0, rng.random(n)
+    columns = in_blocks(list(x.T), n).astype(dtype)
+    rows = in_blocks([mean, total, offset], n)[1:]
+    chosen, out = np.zeros(k + 4, dtype=np.int64), np.empty((k + 4, k + 4))
+    chosen[:k] = rng.permutation(7)[:k]
+    beta = rng.standard_normal(k)
+    value = model_sums(BINOMIAL, LOGIT, rows, columns, chosen, beta, out)
+    part = np.column_stack([np.ones(n), x])[:, chosen[:k]]
+    eta = offset + part @ beta
+    mu = 1 / (1 + np.exp(-eta))
+    assert value == pytest.approx(total @ (mean * eta - np.logaddexp(0.0, eta)), rel=1e-10)
+    np.testing.assert_allclose(out[k, :k], part.T @ (total * (mean - mu)), atol=1e-8)
+    expected = (part * (total * mu * (1 - mu))[:, None]).T @ part
+    np.testing.assert_allclose(np.tril(out[:k, :k]), np.tril(expected), atol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+def test_columns_are_standardised_in_any_unit(rng, unit):
+    total = rng.integers(0, 3, 500).astype(float)
+    x = rng.standard_normal(500) + 7.0
+    column = x * unit
+    location, scale = standardise(column, total, 1e-8)
+    centre = np.average(x, weights=total)
+    spread = np.sqrt(np.average((x - centre) ** 2, weights=total))
+    assert (location / unit, scale / unit) == pytest.approx((centre, spread), rel=1e-10)
+    np.testing.assert_allclose(column, np.where(total > 0, (x - centre) / spread, 0.0), atol=1e-10)
+    constant = np.full(500, 3.0 * unit)
+    assert standardise(constant, total, 1e-8) == (0.0, 1.0)
+    assert not constant.any()
+
+
 def test_cholesky_solves_and_leaves_empty_directions_alone(rng):
     root = rng.standard_normal((6, 6))
     matrix, right = root @ root.T, rng.standard_normal(6)
@@ -113,6 +158,18 @@ def test_equal_rows_are_merged_and_minus_zero_is_zero(rng):
     first, pattern = group_rows(table)
     assert first.size == len(np.unique(np.abs(table), axis=0))
     np.testing.assert_array_equal(table[first[pattern]], table)
+
+
+@pytest.mark.parametrize(("kinds", "merged"), [(50, True), (3_000, True), (10**9, False)])
+def test_equal_rows_of_many_are_found_from_a_sample(rng, kinds, merged):
+    n = 20_000
+    columns = rng.integers(0, kinds, n)[:, None] * np.array([1.0, -2.0])
+    design, group_mean = build_design(
+        columns, rng.random(n), np.ones(n), np.zeros(n), filler=0.0, merge=True
+    )
+    assert (design.n_live < n) == merged
+    assert design.total.sum() == n
+    assert group_mean.size == n
 
 
 def test_independent_columns_keeps_the_first_of_each_kind(rng):
