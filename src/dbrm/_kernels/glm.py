@@ -20,6 +20,7 @@ from dbrm._kernels.glm_newton import (
     NEAR,
     ONE_STEP,
     begin,
+    hessian_of,
     linearise_at,
     load_null,
     means,
@@ -43,13 +44,12 @@ __all__ = [
     "evaluate_normal",
     "evaluate_plain",
     "evaluate_wald",
-    "expect_at",
     "fit_newton",
     "fit_plain",
     "linearise_in",
     "maximise",
     "place",
-    "place_firth",
+    "solve_many",
 ]
 
 # The values of `dbrm.status.Status`, which kernels must not import.
@@ -195,12 +195,6 @@ def maximise(opaque, k, value, shape):
 
 
 @nb.njit(cache=True, nogil=True)
-def place_firth(opaque, k, shape):
-    """Firth's coefficients of the columns in place, into the work space."""
-    _fit_firth(problem_of(opaque), k, shape)
-
-
-@nb.njit(cache=True, nogil=True)
 def linearise_in(opaque, shape, eta):
     """Score and information at `eta` into the work space; returns the value there."""
     problem = problem_of(opaque)
@@ -208,12 +202,35 @@ def linearise_in(opaque, shape, eta):
 
 
 @nb.njit(cache=True, nogil=True)
-def expect_at(opaque, shape):
-    """Expected information at the linear predictor of the work space."""
+def solve_many(opaque, masks, precision, use_firth, coefficients, information):
+    """Maxima of the models of `masks`: coefficients and information, one model after the other.
+
+    Firth's coefficients where classes are separated, if asked for. Returns the number of columns
+    of each model, its log likelihood and its shape.
+    """
     problem = problem_of(opaque)
     rows, work = problem.rows, problem.work
-    linearise_at(rows, shape, work.eta, work)
-    expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
+    sizes = np.empty(masks.shape[0], dtype=np.int64)
+    likelihoods, shapes = np.empty(masks.shape[0]), np.empty(masks.shape[0])
+    for row in range(masks.shape[0]):
+        k = choose(problem, masks[row])
+        set_penalty(problem, k, precision)
+        start = problem.start.numbers[1]
+        value, shape, status = problem.fit(opaque, k, np.nan, start, AT_MAXIMUM)
+        likelihoods[row] = log_likelihood(rows.family, rows.constants, value, shape)
+        if use_firth and status == SEPARATED:
+            _fit_firth(problem, k, shape)
+        linearise_at(rows, shape, work.eta, work)
+        expect(rows.family, rows.link, shape, rows.total, work.eta, work.weight)
+        hessian_of(rows, work, k)
+        scale = shape if rows.family == GAMMA or rows.family == GAUSSIAN else 1.0
+        for i in range(k):
+            coefficients[row, i] = work.beta[i]
+            for j in range(i + 1):
+                information[row, i, j] = information[row, j, i] = scale * work.hessian[i, j]
+            information[row, i, i] += work.penalty[i]
+        sizes[row], shapes[row] = k, shape
+    return sizes, likelihoods, shapes
 
 
 @nb.njit(**ONCE)

@@ -79,21 +79,26 @@ class Design:
         norm[norm == 0] = np.inf
         return np.asarray(gram / np.outer(norm, norm))
 
-    def raw_coefficients(self, scaled: FloatArray) -> FloatArray:
-        """Coefficients on the scale of the raw columns, intercept first."""
+    def raw_coefficients(self, scaled: Matrix, columns: IntArray) -> Matrix:
+        """Coefficients on the scale of the raw columns, intercept first; one model in each row.
+
+        `columns` are the columns of each model.
+        """
+        location, scale = self.location[columns], self.scale[columns]
         # Coefficients of subnormal columns may overflow: they are capped.
         with np.errstate(over="ignore"):
-            slopes = np.nan_to_num(scaled[1:] / self.scale[1:])
-        shift = float(scaled[1:] @ (self.location[1:] / self.scale[1:]))
-        return np.concatenate([[scaled[0] - shift], slopes])
+            slopes = np.nan_to_num(scaled[:, 1:] / scale[:, 1:])
+        shift = np.sum(scaled[:, 1:] * (location[:, 1:] / scale[:, 1:]), axis=1)
+        return np.column_stack([scaled[:, 0] - shift, slopes])
 
-    def raw_covariance(self, scaled: Matrix) -> Matrix:
-        """Covariance of the raw coefficients from that of the scaled ones."""
-        jacobian = np.diag(1.0 / self.scale)
-        jacobian[0, 1:] = -self.location[1:] / self.scale[1:]
+    def raw_covariance(self, scaled: FloatArray, columns: IntArray) -> FloatArray:
+        """Covariances of the raw coefficients from those of the scaled ones."""
+        location, scale = self.location[columns], self.scale[columns]
+        jacobian = np.eye(columns.shape[1]) / scale[:, :, None]
+        jacobian[:, 0, 1:] = -location[:, 1:] / scale[:, 1:]
         # Variances in extreme units may overflow: they are capped, never NaN.
         with np.errstate(over="ignore", invalid="ignore"):
-            raw = jacobian @ scaled @ jacobian.T
+            raw = jacobian @ scaled @ jacobian.transpose(0, 2, 1)
         return np.nan_to_num(raw)
 
 

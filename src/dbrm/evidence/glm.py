@@ -11,6 +11,7 @@ counts as one more parameter in every model. Families and links known to the ker
 compiled; others take the Python path of `dbrm.evidence.glm_python`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
@@ -31,6 +32,7 @@ from dbrm.evidence.glm_population import (
     DEPENDENCE_TOLERANCE,
     AbstractGlmPopulation,
     GlmPopulation,
+    Solution,
     compile_population,
 )
 from dbrm.evidence.glm_prior import glm_prior
@@ -295,31 +297,57 @@ class GlmEngine(AbstractEngine):
     def _fit_masks(self, population: AbstractGlmPopulation, masks: Masks) -> list[ModelFit]:
         values, statuses = population.log_evidence(masks)
         firth = not (isinstance(self.solver, PlainIRLS) and self.solver.coefficients == "mle")
-        fits = []
-        for mask, value, code in zip(masks, values, statuses, strict=True):
-            kept = mask
-            if code == Status.RANK_DEFICIENT:
-                kept = _independent_mask(population, mask)
-            solution = population.solve(kept, firth=firth)
-            coefficients, covariance = _to_raw(
-                population, kept, solution.coefficients, solution.covariance, self.n_always
+        kept = masks.copy()
+        for row in np.flatnonzero(statuses == Status.RANK_DEFICIENT):
+            kept[row] = _independent_mask(population, masks[row])
+        solutions = population.solve_many(kept, firth=firth)
+        raw = self._in_raw_units(population, kept, masks, solutions)
+        return [
+            ModelFit(
+                log_evidence=float(values[row]),
+                log_likelihood=solution.log_likelihood,
+                coefficients=raw[row][0],
+                covariance=raw[row][1],
+                dispersion=solution.dispersion,
+                degrees_of_freedom=np.inf,
+                status=Status(int(statuses[row])),
             )
-            fixed = np.ones(self.n_always + 1, dtype=np.bool_)
-            wanted = np.concatenate([fixed, mask])
+            for row, solution in enumerate(solutions)
+        ]
+
+    def _in_raw_units(
+        self,
+        population: AbstractGlmPopulation,
+        masks: Masks,
+        wanted: Masks,
+        solutions: Sequence[Solution],
+    ) -> list[tuple[FloatArray, Matrix]]:
+        """Coefficients of the raw columns, and their covariance without the dispersion.
+
+        Those of columns that are wanted but not in the model are zero and certain. Models of the
+        same size are worked out together.
+        """
+        design, found = population.design, {}
+        sizes, fixed = masks.sum(axis=1), np.arange(self.n_always + 1)
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            columns = fixed.size + np.nonzero(masks[rows])[1].reshape(rows.size, size)
+            columns = np.hstack([np.broadcast_to(fixed, (rows.size, fixed.size)), columns])
+            some = [solutions[row] for row in rows]
+            scaled = np.array([solution.coefficients for solution in some])
+            covariance = np.array([solution.covariance for solution in some])
+            dispersion = np.array([solution.dispersion for solution in some])
+            coefficients = design.raw_coefficients(scaled, columns)
             with np.errstate(over="ignore"):
-                covariance = np.nan_to_num(covariance / solution.dispersion)
-            fits.append(
-                ModelFit(
-                    log_evidence=float(value),
-                    log_likelihood=solution.log_likelihood,
-                    coefficients=coefficients[wanted],
-                    covariance=covariance[np.ix_(wanted, wanted)],
-                    dispersion=solution.dispersion,
-                    degrees_of_freedom=np.inf,
-                    status=Status(int(code)),
-                )
+                covariance = design.raw_covariance(covariance, columns)
+                covariance = np.nan_to_num(covariance / dispersion[:, None, None])
+            found.update(
+                zip(rows.tolist(), zip(coefficients, covariance, strict=True), strict=True)
             )
-        return fits
+        for row in np.flatnonzero(np.any(masks != wanted, axis=1)).tolist():
+            inside = np.concatenate([fixed >= 0, masks[row][wanted[row]]])
+            found[row] = _widen(*found[row], inside)
+        return [found[row] for row in range(len(masks))]
 
     def _certify(self, population: AbstractGlmPopulation, mask: Mask, status: Status) -> Status:
         """Prove separation by linear programming, where Newton's method only suspects it."""
@@ -344,10 +372,19 @@ class GlmEngine(AbstractEngine):
         return replace(self, prior=Jeffreys(), always=None, solver=DampedNewton())
 
     def project(self, columns: Matrix) -> FloatArray:
-        population = self._projection._prepare(columns, expand=False)
-        mask = _independent_mask(population, np.ones(columns.shape[1], dtype=np.bool_))
+        return self._projection._fit_independent(columns)[0]
+
+    def _fit_independent(self, columns: Matrix) -> tuple[FloatArray, float, int]:
+        """Fit the columns without those that depend on others before them.
+
+        Returns the raw coefficients of all columns, the dispersion, and how many were fitted.
+        """
+        population = self._prepare(columns, expand=False)
+        every = np.ones((1, columns.shape[1]), dtype=np.bool_)
+        mask = _independent_mask(population, every[0])
         solution = population.solve(mask, firth=True)
-        return _to_raw(population, mask, solution.coefficients, solution.covariance, 0)[0]
+        (coefficients, _), *_ = self._in_raw_units(population, mask[None], every, [solution])
+        return coefficients, solution.dispersion, int(mask.sum())
 
     def likelihood(self) -> AbstractPredictorLikelihood:
         assert isinstance(self.family, Family)
@@ -368,21 +405,16 @@ class GlmEngine(AbstractEngine):
         family, link = self.family, self.link
         assert isinstance(family, Family)
         assert isinstance(link, Link)
-        population = self._prepare(columns, expand=False)
-        mask = _independent_mask(population, np.ones(columns.shape[1], dtype=np.bool_))
-        solution = population.solve(mask, firth=True)
-        raw = _to_raw(population, mask, solution.coefficients, solution.covariance, self.n_always)[
-            0
-        ]
+        raw, dispersion, size = self._fit_independent(columns)
         eta = raw[0] + np.hstack([self._always, columns]) @ raw[1:]
         score, information = family.derivatives(
-            link, self._offset + eta, self.response, solution.dispersion, self._trials
+            link, self._offset + eta, self.response, dispersion, self._trials
         )
         finite = np.isfinite(score) & np.isfinite(information)
         residual = np.where(finite, self._weights * score, 0.0)
         weights = np.where(finite, self._weights * information, 0.0)
         strength = float(residual @ residual) / max(float(weights.mean()), 1e-12)
-        price = self._price(self.n_always + int(mask.sum()))
+        price = self._price(self.n_always + size)
 
         def change(left: FloatArray, extra: int) -> FloatArray:
             return np.asarray(0.5 * strength * (1.0 - left) - price * extra)
@@ -422,20 +454,12 @@ def _independent_mask(population: AbstractGlmPopulation, mask: Mask) -> Mask:
     return found
 
 
-def _to_raw(
-    population: AbstractGlmPopulation,
-    mask: Mask,
-    coefficients: FloatArray,
-    covariance: Matrix,
-    n_always: int,
-) -> tuple[FloatArray, Matrix]:
-    """Coefficients of the raw columns; zero, with variance zero, for those left out."""
-    kept = np.flatnonzero(np.concatenate([np.ones(n_always + 1, dtype=np.bool_), mask]))
-    scaled = np.zeros(n_always + 1 + mask.size)
-    wide = np.zeros((scaled.size, scaled.size))
-    scaled[kept] = coefficients
-    wide[np.ix_(kept, kept)] = covariance
-    return population.design.raw_coefficients(scaled), population.design.raw_covariance(wide)
+def _widen(coefficients: FloatArray, covariance: Matrix, places: Mask) -> tuple[FloatArray, Matrix]:
+    """The same among further columns, whose coefficients are zero and certain."""
+    wide, wide_covariance = np.zeros(places.size), np.zeros((places.size, places.size))
+    wide[places] = coefficients
+    wide_covariance[np.ix_(places, places)] = covariance
+    return wide, wide_covariance
 
 
 def _check_columns(engine: GlmEngine) -> None:

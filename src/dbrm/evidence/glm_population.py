@@ -11,11 +11,10 @@ from dbrm._kernels.glm import (
     NORMAL_LOG_GAMMA,
     TABLE,
     evaluate_many_glm,
-    expect_at,
     linearise_in,
     maximise,
     place,
-    place_firth,
+    solve_many,
 )
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._kernels.glm_pointers import (
@@ -58,8 +57,6 @@ class Solution:
     dispersion: float
     coefficients: FloatArray
     covariance: Matrix
-    eta: FloatArray
-    status: Status
 
 
 class AbstractGlmPopulation(AbstractPrepared):
@@ -74,8 +71,12 @@ class AbstractGlmPopulation(AbstractPrepared):
         """Cross products of the columns scaled to unit length; zero for constant columns."""
 
     @abstractmethod
+    def solve_many(self, masks: Masks, *, firth: bool) -> list[Solution]:
+        """Maximise models; with ``firth``, coefficients are Firth's when separated."""
+
     def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        """Maximise one model; with ``firth``, coefficients are Firth's when separated."""
+        """Maximise one model."""
+        return self.solve_many(mask[None], firth=firth)[0]
 
 
 @final
@@ -120,25 +121,32 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
             expansion, _ = _expand(self.design, self.problem, self.opaque, centre)
         return expansion.approximate_all(max_size)
 
-    def solve(self, mask: Mask, *, firth: bool) -> Solution:
-        problem, work, opaque = self.problem, self.problem.work, self.opaque
-        k, _ = place(opaque, np.array(mask, dtype=np.bool_), _typical_precision(problem))
-        _, likelihood, shape, status = maximise(opaque, k, np.nan, problem.start.numbers[1])
-        if firth and status == Status.SEPARATED:
-            place_firth(opaque, k, shape)
-        expect_at(opaque, shape)
-        information = self.design.gram(work.weight, work.chosen[:k])
-        if problem.rows.family in (GAUSSIAN, GAMMA):
-            information = information * shape
-        information = information + np.diag(work.penalty[:k])
-        return Solution(
-            float(likelihood),
-            1.0 / float(shape),
-            work.beta[:k].copy(),
-            np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64),
-            work.eta[: self.design.n_live].copy(),
-            Status(int(status)),
+    def solve_many(self, masks: Masks, *, firth: bool) -> list[Solution]:
+        most = int(self.problem.rows.n_fixed) + int(masks.sum(axis=1).max(initial=0))
+        coefficients = np.empty((len(masks), most))
+        information = np.empty((len(masks), most, most))
+        sizes, likelihoods, shapes = solve_many(
+            self.opaque,
+            np.array(masks, dtype=np.bool_, order="C"),
+            _typical_precision(self.problem),
+            firth,
+            coefficients,
+            information,
         )
+        covariances: dict[int, Matrix] = {}
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            found = np.linalg.pinv(information[rows, :size, :size], hermitian=True)
+            covariances.update(zip(rows.tolist(), found, strict=True))
+        return [
+            Solution(
+                float(likelihoods[row]),
+                1.0 / float(shapes[row]),
+                coefficients[row, : sizes[row]],
+                covariances[row],
+            )
+            for row in range(len(masks))
+        ]
 
 
 def compile_population(

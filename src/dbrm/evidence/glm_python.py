@@ -105,18 +105,19 @@ class PythonPopulation(AbstractGlmPopulation):
         score = self.prior.table.value(state.value, information, wald, row)
         return score + self.prior.dispersion, status
 
-    def solve(self, mask: Mask, *, firth: bool) -> Solution:  # noqa: ARG002
-        """Maximum of one model; Firth's correction is for compiled families only."""
+    def solve_many(self, masks: Masks, *, firth: bool) -> list[Solution]:  # noqa: ARG002
+        """Maximum of each model; Firth's correction is for compiled families only."""
+        return [self._solve(mask) for mask in masks]
+
+    def _solve(self, mask: Mask) -> Solution:
         members = self._members(mask)
         penalty = self._penalty(members, self._typical_precision)
-        state, status = self._fit(members, penalty)
+        state, _ = self._fit(members, penalty)
         return Solution(
             state.value,
             state.dispersion,
             state.beta,
             np.asarray(np.linalg.pinv(self._information(state, members, penalty), hermitian=True)),
-            state.eta,
-            status,
         )
 
     @property

@@ -22,6 +22,7 @@ from typing import final
 
 import numpy as np
 
+from dbrm._kernels.glm_rows import LOGIT
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.evidence import Family, Link
 from dbrm.posterior.predictor_distribution import (
@@ -120,6 +121,10 @@ class FamilyMixture:
                 means = self._inside(predictor.mean_rates)
         if means is not None:
             return np.asarray(np.einsum("mn,mn->n", self.weights, means) * self._size)
+        if isinstance(predictor, NormalPredictor) and self.link.code == LOGIT:
+            ends = self._inside(np.array([-np.inf, np.inf]))
+            means = predictor.mixed_logistic_means(self.weights, self.weights > _LIGHT, *ends)
+            return means * self._size
         total = np.zeros(self.weights.shape[1])
         for model, weight in enumerate(self.weights):
             means, node_weights = self._rule(model)

@@ -104,7 +104,8 @@ def fitted_ranges(
 ) -> Matrix:
     """Lowest and highest mean of each model over training rows, without offsets.
 
-    A model with latent effects has no limits: its mean is not that of its columns.
+    A model with latent effects has no limits: its mean is not that of its columns. Nor are any
+    needed under a link whose means have a limit of their own.
 
     Parameters
     ----------
@@ -113,10 +114,12 @@ def fitted_ranges(
     columns, models
         The other columns, and for each model the positions of its own.
     """
-    rows = np.linspace(0, len(always) - 1, min(len(always), _MOST_ROWS)).astype(np.int64)
-    always, columns = always[rows], columns[rows]
     out = np.empty((len(models), 2))
     out[:] = -np.inf, np.inf
+    if link is not None and link.mean_interval[1] < np.inf:
+        return out
+    rows = np.linspace(0, len(always) - 1, min(len(always), _MOST_ROWS)).astype(np.int64)
+    always, columns = always[rows], columns[rows]
     fixed = always.shape[1]
     with np.errstate(all="ignore"):
         for row, (members, fit) in enumerate(zip(models, fits, strict=True)):

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dbrm._kernels.prediction import quadratic_forms
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
 from dbrm.evidence import BoundEffect, ModelFit, find_link
@@ -176,10 +177,8 @@ class AveragedModels:
             locations = self._modes.T @ design.T
             shifts = self._moves.T @ design.T
             leverages = np.zeros_like(locations)
-            for position in range(len(self.models)) if self.integrates else ():
-                own = design[:, self._uses[:, position]]
-                half = own @ self.fits[position].covariance
-                leverages[position] = np.einsum("ni,ni->n", half, own)
+            if self.integrates:
+                quadratic_forms(np.ascontiguousarray(design.T), *self._covariances, leverages)
         if places is not None:
             for position, fit in enumerate(self.fits):
                 if fit.latent is not None:
@@ -216,6 +215,20 @@ class AveragedModels:
         return uses
 
     @cached_property
+    def _covariances(self) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+        """Terms of all models, covariances of all, and where each model begins in either."""
+        fixed = np.arange(1 + len(self.always))
+        terms = [np.concatenate([fixed, fixed.size + members]) for members in self.models]
+        sizes = np.array([0, *(own.size for own in terms)])
+        covariances = [fit.covariance.reshape(-1) for fit in self.fits]
+        return (
+            np.concatenate(terms),
+            np.cumsum(sizes),
+            np.concatenate(covariances),
+            np.cumsum(sizes**2),
+        )
+
+    @cached_property
     def _modes(self) -> Matrix:
         return self._by_term([fit.coefficients for fit in self.fits])
 
@@ -247,17 +260,22 @@ class AveragedModels:
                 link = find_link("log")
                 locations, shifts, scales = _log_mean_of_inverse(locations, shifts, scales)
             models, shares, dispersions, factors = self.components
+            if models.size > len(self.models):
+                weights = weights[models] * shares[:, None]
+                locations, scales = locations[models], scales[models] * np.sqrt(factors)[:, None]
+                shifts = shifts[models] * factors[:, None]
+                highest = None if highest is None else highest[models]
             return FamilyMixture(
                 family=self.glm.family,
                 link=link,
-                weights=weights[models] * shares[:, None],
-                locations=locations[models],
-                scales=scales[models] * np.sqrt(factors)[:, None],
+                weights=weights,
+                locations=locations,
+                scales=scales,
                 dispersions=dispersions,
                 trials=trials,
                 integrate=self.integrate,
-                shifts=shifts[models] * factors[:, None],
-                highest=None if highest is None else highest[models],
+                shifts=shifts,
+                highest=highest,
             )
         scales = np.sqrt(fitted[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])

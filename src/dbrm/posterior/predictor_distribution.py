@@ -30,7 +30,8 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, IntArray, Mask, Matrix
+from dbrm._kernels.prediction import mixed_logistic_means
+from dbrm._typing import Column, IntArray, Mask, Masks, Matrix
 
 __all__ = ["AbstractPredictor", "LogGammaPredictor", "NormalPredictor", "Rule"]
 
@@ -103,13 +104,30 @@ class NormalPredictor(AbstractPredictor):
         return self.deviations
 
     def rule(self, model: int, heavy: Mask) -> Rule:
-        # With a step of (1 + s^2)^(-1/2) means under any link are exact to 1e-8.
-        worst = float(np.max(self.deviations[model], initial=0.0, where=heavy))
-        half = min(int(np.ceil(_REACH * np.sqrt(1.0 + worst**2))), _MOST_NODES // 2)
+        half = int(self._halves(heavy[None], self.deviations[[model]])[0])
         nodes = np.linspace(-_REACH, _REACH, 2 * half + 1)
         weights = np.exp(-0.5 * nodes**2)
         eta = self.means[model] + nodes[:, None] * self.deviations[model]
         return eta, np.broadcast_to((weights / weights.sum())[:, None], eta.shape)
+
+    @staticmethod
+    def _halves(heavy: Masks, deviations: Matrix) -> IntArray:
+        """Number of nodes on either side of the mean, for each model."""
+        # With a step of (1 + s^2)^(-1/2) means under any link are exact to 1e-8.
+        worst = np.max(deviations, axis=1, initial=0.0, where=heavy)
+        half = np.ceil(_REACH * np.sqrt(1.0 + np.minimum(worst, _MOST_NODES) ** 2))
+        return np.minimum(half.astype(np.int64), _MOST_NODES // 2)
+
+    def mixed_logistic_means(
+        self, weights: Matrix, heavy: Masks, low: float, high: float
+    ) -> Column:
+        """Means under the logit link, by the same rule, mixed over models; compiled."""
+        halves = self._halves(heavy, self.deviations)
+        return np.asarray(
+            mixed_logistic_means(
+                weights, self.locations, self.deviations, halves, _REACH, low, high
+            )
+        )
 
     @property
     def reach(self) -> tuple[Matrix, Matrix]:

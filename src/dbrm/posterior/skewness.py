@@ -52,8 +52,11 @@ def mean_shifts(
     jeffreys
         Whether the prior is Jeffreys'; it counts as flat otherwise.
     """
+    vanishes = jeffreys and likelihood.link.name == likelihood.family.canonical_link
     return [
-        _shift(likelihood, np.hstack([always, columns[:, members]]), fit, jeffreys=jeffreys)
+        np.zeros_like(fit.coefficients)
+        if vanishes and fit.status is not Status.SEPARATED
+        else _shift(likelihood, np.hstack([always, columns[:, members]]), fit, jeffreys=jeffreys)
         for members, fit in zip(models, fits, strict=True)
     ]
 

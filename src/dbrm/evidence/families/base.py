@@ -58,6 +58,8 @@ class Family(ABC):
     least_dispersion: ClassVar[float] = 0.0
     #: The link under which the evidence has a closed form, that of `GaussianEngine`.
     exact_link: ClassVar[str | None] = None
+    #: The link under which the linear predictor is the natural parameter, if there is one.
+    canonical_link: ClassVar[str | None] = None
     #: Links for which there is an engine that visits the rows in blocks.
     out_of_core_links: ClassVar[tuple[str, ...]] = ()
 

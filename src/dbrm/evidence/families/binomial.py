@@ -28,6 +28,7 @@ class Binomial(CompiledFamily):
     code = glm_rows.BINOMIAL
     observed_links = ("logit",)
     default_link = "logit"
+    canonical_link = "logit"
     mean_interval = (0.0, 1.0)
     support = (0.0, 1.0)
     has_trials = True

@@ -41,6 +41,7 @@ class Gamma(CompiledFamily):
     code = glm_rows.GAMMA
     observed_links = ("inverse", "log")
     default_link = "log"
+    canonical_link = "inverse"
     mean_interval = (0.0, np.inf)
     support = (0.0, np.inf)
     has_dispersion = True

@@ -26,6 +26,7 @@ class Gaussian(CompiledFamily):
     code = glm_rows.GAUSSIAN
     observed_links = ("identity",)
     default_link = "identity"
+    canonical_link = "identity"
     mean_interval = (-np.inf, np.inf)
     has_dispersion = True
     dispersion_divides_information = True

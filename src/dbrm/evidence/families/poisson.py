@@ -30,6 +30,7 @@ class Poisson(CompiledFamily):
     code = glm_rows.POISSON
     observed_links = ("log",)
     default_link = "log"
+    canonical_link = "log"
     mean_interval = (0.0, np.inf)
     support = (0.0, np.inf)
     discrete = True

@@ -54,9 +54,10 @@ def test_rinla_poisson_table(reference, epigenetic, step):
 
 def _noise(population, mask, squares):
     """What R-INLA's predictor noise adds, from grouped rows and the sum of squared counts."""
-    eta = population.solve(mask, firth=False).eta
+    coefficients = population.solve(mask, firth=False).coefficients
     design = population.design
-    mean, live = np.exp(eta), slice(design.n_live)
+    live = slice(design.n_live)
+    mean = np.exp(coefficients @ design.flat[np.concatenate([[True], mask]), live])
     excess = squares + design.total[live] @ (mean**2 - 2 * mean * design.mean[live] - mean)
     return 0.5 * np.exp(-11) * excess
 
