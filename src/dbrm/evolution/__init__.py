@@ -27,6 +27,7 @@ from dbrm.evolution.problem import (
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.sweep.numbers import sweep_numbers
 from dbrm.evolution.sweep.projections import sweep_projections
 from dbrm.evolution.sweep.simple import sweep_features
 
@@ -60,5 +61,6 @@ __all__ = [
     "resolve_strategy",
     "run_enumeration",
     "sweep_features",
+    "sweep_numbers",
     "sweep_projections",
 ]

@@ -123,6 +123,12 @@ class Grammar:
     knots: tuple[Transform, ...] = ()
     adaptive: bool = False
 
+    @property
+    def fits_numbers(self) -> bool:
+        """Whether numbers inside functions are fitted to what a model leaves."""
+        curved = self.operators.projection > 0.0 and bool(self.transforms)
+        return self.operators.informed > 0.0 and (curved or bool(self.knots))
+
     def admits(self, feature: Feature) -> bool:
         """Whether a feature keeps to the limits, is not excluded and makes sense.
 

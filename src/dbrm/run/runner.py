@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import zip_longest
 from math import inf
 from time import perf_counter
 from typing import final
@@ -32,8 +33,10 @@ from dbrm.evolution import (
     check_candidates,
     run_enumeration,
     sweep_features,
+    sweep_numbers,
     sweep_projections,
 )
+from dbrm.features import Feature
 from dbrm.posterior import (
     Diagnostics,
     LiveSource,
@@ -215,11 +218,19 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> Probl
         return stop_event.is_set
 
     laws = tuple(sweep_projections(alone, pause)) if settings.sweep_projections else ()
-    swept = laws + tuple(sweep_features(alone, settings.sweep, pause))
+    simple = sweep_features(alone, settings.sweep, pause)
+    numbers = sweep_numbers(alone, simple, pause)
+    swept = (*laws, *_alternated(simple, numbers))
     stop = problem.budget.stop
     stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
     budget = replace(problem.budget, stop=stop)
     return replace(problem, pool=problem.pool + swept, budget=budget)
+
+
+def _alternated(first: list[Feature], second: list[Feature]) -> Iterator[Feature]:
+    """The members of two lists in turns."""
+    for pair in zip_longest(first, second):
+        yield from (feature for feature in pair if feature is not None)
 
 
 def _enumerate(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, RunReport]:

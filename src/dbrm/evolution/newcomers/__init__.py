@@ -1,6 +1,6 @@
 """Newcomers to a population, drawn by what they promise beside its leading model."""
 
-from dbrm.evolution.newcomers.draw import draw_newcomers
+from dbrm.evolution.newcomers.draw import draw_newcomers, propose_numbers
 from dbrm.evolution.newcomers.screen import Screen, Screener
 
-__all__ = ["Screen", "Screener", "draw_newcomers"]
+__all__ = ["Screen", "Screener", "draw_newcomers", "propose_numbers"]

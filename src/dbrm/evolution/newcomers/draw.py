@@ -1,10 +1,13 @@
 """Draw newcomers by expected gain: many recipes at once, scored, the promising ones first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray
+from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm.evolution.newcomers.constants import propose_constants
+from dbrm.evolution.newcomers.knots import propose_knots
+from dbrm.evolution.newcomers.projections import propose_projections
 from dbrm.evolution.newcomers.recipes import (
     Bases,
     columns_of,
@@ -19,12 +22,14 @@ from dbrm.evolution.problem import Problem
 from dbrm.features import ColumnCache, Feature, evaluate
 from dbrm.priors import Complexity
 
-__all__ = ["draw_newcomers"]
+__all__ = ["draw_newcomers", "propose_numbers"]
 
 # Cells (rows times recipes) of one batch, and most recipes.
 _CELLS, _MOST_RECIPES = 500_000, 2_000
 # Draws from the pool among the bases.
 _FROM_POOL = 20
+# Share of populations for which numbers inside functions are fitted; arguments, and features each.
+_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.25, 6, 4
 # Draws for each newcomer that is wanted.
 _TRIES = 3
 
@@ -63,20 +68,83 @@ def draw_newcomers(
     if not len(recipes):
         return
     columns = columns_of(recipes, np.ascontiguousarray(values.T), grammar.transforms)
-    candidates = screen.weigh(columns, _log_priors(problem, recipes, complexity, bases))
+    log_prior = _log_priors(problem, recipes, complexity, bases)
+    numbers = _with_numbers(rng, problem, screen, bases, values)
+    if numbers:
+        more, _ = evaluate(numbers, problem.screening_table, cache)
+        columns = np.concatenate([columns, more.T])
+        prices = [problem.model_prior.feature_log_prior(feature) for feature in numbers]
+        log_prior = np.concatenate([log_prior, prices])
+    candidates = screen.weigh(columns, log_prior)
     gains = candidates.gains()
     temperature = _temperature(gains, count)
     for _ in range(_TRIES * count):
         best = int(np.argmax(gains / temperature + rng.gumbel(size=gains.size)))
         if gains[best] == -np.inf:
             return
-        yield feature_of(recipes[best].tolist(), bases, grammar)
+        if best < len(recipes):
+            yield feature_of(recipes[best].tolist(), bases, grammar)
+        else:
+            yield numbers[best - len(recipes)]
         if gains[best] > 0.0:
             candidates.add_to_model(best)
             gains = candidates.gains()
         else:
             gains[best] = -np.inf
             candidates.remove(best)
+
+
+def _with_numbers(
+    rng: np.random.Generator, problem: Problem, screen: Screen, bases: Bases, values: Matrix
+) -> list[Feature]:
+    """Functions with fitted numbers inside: knots, constants, weights of two features.
+
+    Of a few bases only, and not for every population: they take longer than recipes.
+    """
+    if not problem.grammar.fits_numbers or rng.random() > _NUMBERS_SHARE:
+        return []
+    place = int(rng.integers(-1, screen.coefficients.size))
+    drawn = rng.choice(
+        len(bases.features),
+        size=min(_ARGUMENTS, np.count_nonzero(bases.part)),
+        replace=False,
+        p=bases.part / bases.part.sum(),
+    )
+    # A feature with weights of its own is tried with better ones.
+    children = screen.features[place].children if place >= 0 else ()
+    own = [j for j, feature in enumerate(bases.features) if feature in children]
+    drawn = np.unique([*drawn[: _ARGUMENTS - len(own)], *own]).astype(np.int64)
+    chosen = [bases.features[j] for j in drawn]
+    return propose_numbers(problem, screen.target(place), chosen, values[:, drawn], _PROPOSED)
+
+
+def propose_numbers(
+    problem: Problem,
+    target: tuple[Column, Matrix],
+    arguments: Sequence[Feature],
+    columns: Matrix,
+    count: int,
+) -> list[Feature]:
+    """Functions of some features with fitted numbers inside that explain a residual.
+
+    Parameters
+    ----------
+    target
+        A residual and the span of its model, see `Screen.target`.
+    arguments, columns
+        The features, and their columns on the rows for screening.
+    count
+        Most features of each kind: knots, constants, weights of two features.
+    """
+    grammar, (residual, span) = problem.grammar, target
+    functions = grammar.transforms
+    found = []
+    if grammar.knots:
+        found += propose_knots(arguments, columns, [residual], grammar.knots, count, spans=[span])
+    if grammar.operators.projection > 0.0:
+        found += propose_constants(arguments, columns, [residual], functions, count, spans=[span])
+        found += propose_projections(arguments, columns, residual, span, functions, count)
+    return [feature for feature in found if grammar.admits(feature)]
 
 
 def _log_priors(

@@ -166,10 +166,13 @@ def draw_recipes(rng: np.random.Generator, bases: Bases, grammar: Grammar, count
         if old.size:
             chosen = bases.inside[rng.integers(len(bases.inside), size=old.size)]
             recipes[np.ix_(old, [0, 1, 3])] = chosen
-            changed = old[rng.random(old.size) < 0.7 * (operators.crossover > 0)]
-            recipes[changed, 2] = second[changed]
-            other = old[rng.random(old.size) < 0.2]
+            # Another function, something else inside, or both.
+            what = rng.random(old.size)
+            other = old[what < 0.5]
             recipes[other, 0] = curved[rng.integers(curved.size, size=other.size)]
+            if operators.crossover > 0:
+                changed = old[what > 0.4]
+                recipes[changed, 2] = second[changed]
     both = recipes[:, 2] != _NONE
     recipes[both, 1:3] = np.sort(recipes[both, 1:3], axis=1)
     return np.unique(recipes, axis=0)

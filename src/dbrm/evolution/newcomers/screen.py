@@ -71,8 +71,10 @@ class Screen:
             design * self.root[:, None], score_test.predictor[rows] * self.root, n_fixed
         )
         self.residual -= self.basis @ (self.basis.T @ self.residual)
+        self.columns = design[:, n_fixed:][:, kept]
         prior = problem.model_prior
-        self.own_prior = [prior.feature_log_prior(features[j]) for j in kept]
+        self.features = [features[j] for j in kept]
+        self.own_prior = [prior.feature_log_prior(feature) for feature in self.features]
         sizes = np.array([len(features), len(features) + 1])
         self.next_size = float(np.diff(prior.size_log_prior(sizes))[0])
         if len(features) + 1 > problem.max_model_size:
@@ -81,11 +83,22 @@ class Screen:
         # The best of many candidates on few rows looks better than it is.
         self.luck = 0.0 if rows.size == problem.table.n_rows else 2.0 * scale
 
-    @property
-    def residuals(self) -> list[Column]:
-        """Scores of the model, and of it without each of its features, on the rows."""
-        added = self.basis @ (self.directions * self.coefficients)
-        return [self.root * self.residual, *(self.root * (self.residual + a) for a in added.T)]
+    def target(self, place: int) -> tuple[Column, Matrix]:
+        """Residual of the model without its feature at a place, -1 for none, and its span.
+
+        Unweighted: the score residual, centred and orthogonal to centred orthonormal columns.
+        """
+        keep = np.ones(self.columns.shape[1], dtype=np.bool_)
+        residual = self.residual
+        if place >= 0:
+            keep[place] = False
+            added = self.basis @ self.directions[:, place]
+            residual = residual + self.coefficients[place] * added
+        columns = self.columns[:, keep]
+        span, _ = np.linalg.qr(columns - columns.mean(axis=0))
+        residual = self.root * residual
+        residual = residual - residual.mean()
+        return residual - span @ (span.T @ residual), span
 
     def weigh(self, columns: Matrix, log_prior: FloatArray) -> "Candidates":
         """Candidates with these columns (one per row of the matrix, which is used up)."""

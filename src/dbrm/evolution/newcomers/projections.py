@@ -1,0 +1,205 @@
+r"""Functions of a weighted sum of two features, :math:`g(\alpha_0 + \alpha_1 F_1 + \alpha_2 F_2)`.
+
+Of each pair of features a grid of directions and scales is screened against a residual; of the best
+the weights are fitted to it by Gauss and Newton's method, the factor in front being eliminated
+(variable projection, Golub and Pereyra 1973). Unlike the paper's strategies (Sec. 3.2) the weights
+are fitted to what the leading model leaves, not to the response. They belong to the identity of the
+feature. Sees columns and residuals, never responses or priors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.evolution.newcomers.function_shapes import Kind, Shape, shapes_of
+from dbrm.evolution.newcomers.rounding import shortest
+from dbrm.features import Feature, Transform, moments, project
+
+__all__ = ["propose_projections"]
+
+_ANGLES = np.pi * np.array([1.0, 2.0, 3.0, 5.0, 6.0, 7.0]) / 8.0
+_SCALES = (0.5, 1.0, 2.0)
+# Fits for each feature that is wanted, and steps of each.
+_TRIED, _STEPS = 3, 12
+# Largest scale of standardised columns: steeper functions are steps.
+_STEEPEST = 50.0
+# Share of a column's squares outside the model below which it is inside.
+_IN_SPAN = 1e-4
+
+
+def propose_projections(
+    bases: Sequence[Feature],
+    columns: Matrix,
+    residual: Column,
+    span: Matrix,
+    transforms: Sequence[Transform],
+    count: int,
+) -> list[Feature]:
+    """The best projections of two bases, best first.
+
+    Parameters
+    ----------
+    bases, columns
+        What is summed, and the columns on the rows used for screening.
+    residual, span
+        Centred residual of a model on these rows, and centred orthonormal columns that span it.
+    transforms
+        The functions; of standardised ones, ``sin[z]``, the plain one is used.
+    count
+        Most features.
+    """
+    shapes = shapes_of(tuple(transforms))
+    scaled = [_standardized(column) for column in columns.T]
+    sound = [j for j, column in enumerate(scaled) if column is not None]
+    target = _Target(residual, span)
+    found: list[_Projection] = []
+    with np.errstate(all="ignore"):
+        for i, j in combinations(sound, 2):
+            inputs = np.column_stack([scaled[i], scaled[j], np.ones(residual.size)])
+            found += _screen(target, inputs, (i, j), shapes)
+        found.sort(key=lambda projection: -projection.share)
+        fitted = [_fit(target, projection) for projection in found[: _TRIED * count]]
+        fitted.sort(key=lambda projection: -projection.share)
+        features: dict[Feature, None] = {}
+        for projection in fitted[:count]:
+            if np.max(np.abs(projection.weights[:2])) > _STEEPEST:
+                continue
+            feature = _feature(target, projection, bases, columns)
+            if feature is not None:
+                features.setdefault(feature)
+    return list(features)
+
+
+@final
+class _Target:
+    """A residual, and the model beside which it is explained."""
+
+    def __init__(self, residual: Column, span: Matrix) -> None:
+        self.residual = residual
+        self._span = span
+        self.norm = float(residual @ residual)
+
+    def outside(self, columns: Matrix) -> Matrix:
+        """What the model and the intercept leave of columns."""
+        columns = columns - columns.mean(axis=0)
+        return columns - self._span @ (self._span.T @ columns)
+
+    def shares(self, columns: Matrix) -> FloatArray:
+        """The share of the residual that each column explains; zero if it is inside the model."""
+        left = self.outside(columns)
+        squares = np.einsum("nm,nm->m", left, left)
+        sound = squares > _IN_SPAN * np.einsum("nm,nm->m", columns, columns)
+        share = (self.residual @ left) ** 2 / (np.where(sound, squares, 1.0) * self.norm)
+        return np.where(sound & np.isfinite(share), share, 0.0)
+
+    def share(self, column: Column) -> float:
+        return float(self.shares(column[:, None])[0])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Projection:
+    """A function of a weighted sum of two standardised columns and a constant."""
+
+    shape: Shape
+    inputs: Matrix
+    pair: tuple[int, int]
+    weights: FloatArray
+    share: float
+
+
+def _standardized(column: Column) -> Column | None:
+    centre, spread = moments(column)
+    standard = (column - centre) / spread
+    return standard if np.isfinite(standard).all() and spread > 0.0 else None
+
+
+def _screen(
+    target: _Target, inputs: Matrix, pair: tuple[int, int], shapes: Sequence[Shape]
+) -> list[_Projection]:
+    """The best point of the grid for each function."""
+    angles, scales = np.repeat(_ANGLES, len(_SCALES)), np.tile(_SCALES, _ANGLES.size)
+    weights = np.vstack([scales * np.cos(angles), scales * np.sin(angles), np.zeros(angles.size)])
+    best = []
+    for shape in shapes:
+        # The phase of a wave may be any; of other functions the middle is tried.
+        shifts = (0.0, np.pi / 2) if shape.kind is Kind.WAVE else (0.0,)
+        for shift in shifts:
+            tried = weights + np.array([[0.0], [0.0], [shift]])
+            shares = target.shares(shape.transform.apply(inputs @ tried))
+            k = int(np.argmax(shares))
+            best.append(_Projection(shape, inputs, pair, tried[:, k], float(shares[k])))
+    return best
+
+
+def _fit(target: _Target, start: _Projection) -> _Projection:
+    """Improve the weights by damped steps of Gauss and Newton."""
+    transform, inputs = start.shape.transform, start.inputs
+    weights, share, damping = start.weights, start.share, 1e-2
+    for _ in range(_STEPS):
+        argument = inputs @ weights
+        value = target.outside(transform.apply(argument))
+        squares = float(value @ value)
+        if not 0.0 < squares < np.inf:
+            break
+        factor = float(value @ target.residual) / squares
+        slopes = factor * target.outside(transform.derivative(argument)[:, None] * inputs)
+        slopes = slopes - np.outer(value, value @ slopes) / squares
+        left = target.residual - factor * value
+        gram = slopes.T @ slopes
+        gram[np.diag_indices(3)] *= 1.0 + damping
+        gram[np.diag_indices(3)] += 1e-10 * np.trace(gram)
+        if not np.isfinite(gram).all() or not np.trace(gram) > 0.0:
+            break
+        proposal = weights + np.linalg.solve(gram, slopes.T @ left)
+        reached = target.share(transform.apply(inputs @ proposal))
+        if reached > share:
+            converged = reached - share < 1e-6 * (1.0 - share)
+            weights, share, damping = proposal, reached, damping / 5.0
+            if converged:
+                break
+        else:
+            damping *= 10.0
+    return _Projection(start.shape, inputs, start.pair, weights, share)
+
+
+def _feature(
+    target: _Target, projection: _Projection, bases: Sequence[Feature], columns: Matrix
+) -> Feature | None:
+    """The feature with short numbers; without a constant if that loses little."""
+    transform, n_rows = projection.shape.transform, target.residual.size
+    plain = np.column_stack([columns[:, list(projection.pair)], np.ones(n_rows)])
+    pairs = [moments(columns[:, j]) for j in projection.pair]
+    slopes = [w / spread for w, (_, spread) in zip(projection.weights, pairs, strict=False)]
+    shift = projection.weights[2] - sum(
+        slope * centre for slope, (centre, _) in zip(slopes, pairs, strict=True)
+    )
+    weights = np.array([*slopes, shift])
+
+    def share_with(place: int, number: float) -> float:
+        changed = weights.copy()
+        changed[place] = number
+        return target.share(transform.apply(plain @ changed))
+
+    # A constant that gains less than half of its price is dropped.
+    whole, without = share_with(2, weights[2]), share_with(2, 0.0)
+    if n_rows * (np.log1p(-without) - np.log1p(-min(whole, 1.0 - 1e-12))) < np.log(n_rows):
+        weights[2] = 0.0
+    for place in (2, 0, 1):
+        number = float(weights[place])
+        weights[place] = shortest(
+            number,
+            lambda value, place=place: min(share_with(place, value), 1.0 - 1e-12),
+            n_rows,
+            zero=place == 2,
+        )
+    if not np.isfinite(weights).all() or not weights[:2].all():
+        return None
+    children = [bases[j] for j in projection.pair]
+    bias = float(weights[2]) or None
+    slopes = [float(weight) for weight in weights[:2]]
+    return project(transform, children, slopes, bias, weights_in_identity=True)

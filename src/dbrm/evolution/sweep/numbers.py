@@ -1,0 +1,54 @@
+"""Functions with fitted numbers inside, beside the best simple features: knots, constants, weights.
+
+The sweep of simple features has no numbers to fit. Here a model is grown from nothing, and beside
+each step the best functions with knots, constants and weights of two covariates are proposed.
+"""
+
+import numpy as np
+
+from dbrm.evolution.algorithms.base import Pause, never
+from dbrm.evolution.newcomers import Screener, propose_numbers
+from dbrm.evolution.problem import Problem
+from dbrm.features import Feature, evaluate
+
+__all__ = ["sweep_numbers"]
+
+# Covariates that are arguments, simple features that compete, and features proposed of each kind.
+_MOST_COVARIATES, _MOST_OTHERS, _PROPOSED = 10, 40, 3
+# Steps of the model's growth.
+_STEPS = 3
+
+
+def sweep_numbers(problem: Problem, swept: list[Feature], pause: Pause = never) -> list[Feature]:
+    """Features with numbers that explain what the best simple features leave, in order of finding.
+
+    Parameters
+    ----------
+    swept
+        Simple features of large expected gain, which compete for places in the model.
+    """
+    if not problem.grammar.fits_numbers or problem.table.n_columns == 0:
+        return []
+    strength = problem.marginal_strength()
+    names = [problem.table.names[j] for j in np.argsort(-strength, kind="stable")]
+    arguments = [f for f in problem.covariates if f.covariates[0] in names[:_MOST_COVARIATES]]
+    table, screener = problem.screening_table, Screener(problem)
+    columns, _ = evaluate(arguments, table)
+    model: list[Feature] = []
+    found: dict[int, Feature] = {}
+    for _ in range(_STEPS):
+        if pause():
+            break
+        screen = screener.screen(model, evaluate(model, problem.table)[0], np.ones(len(model)))
+        proposed = propose_numbers(problem, screen.target(-1), arguments, columns, _PROPOSED)
+        found.update((feature.key, feature) for feature in proposed)
+        rivals = [f for f in (*proposed, *swept[:_MOST_OTHERS]) if f not in model]
+        if not rivals:
+            break
+        prices = np.array([problem.model_prior.feature_log_prior(f) for f in rivals])
+        values = np.ascontiguousarray(evaluate(rivals, table)[0].T)
+        gains = screen.weigh(values, prices).gains()
+        if not np.max(gains) > 0.0:
+            break
+        model.append(rivals[int(np.argmax(gains))])
+    return list(found.values())
