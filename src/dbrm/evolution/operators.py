@@ -64,7 +64,7 @@ class Operators:
     crossover: float = 4.0
     modification: float = 4.0
     projection: float = 1.0
-    informed: float = 0.5
+    informed: float = 0.8
 
     def __post_init__(self) -> None:
         weights = [getattr(self, kind) for kind in KINDS]

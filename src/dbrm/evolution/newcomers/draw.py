@@ -29,7 +29,7 @@ _CELLS, _MOST_RECIPES = 500_000, 2_000
 # Draws from the pool among the bases.
 _FROM_POOL = 20
 # Share of populations for which numbers inside functions are fitted; arguments, and features each.
-_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.25, 6, 4
+_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.3, 4, 2
 # Draws for each newcomer that is wanted.
 _TRIES = 3
 
@@ -103,7 +103,7 @@ def _with_numbers(
     """
     if not problem.grammar.fits_numbers or rng.random() > _NUMBERS_SHARE:
         return []
-    place = int(rng.integers(-1, screen.coefficients.size))
+    place = int(rng.integers(len(screen.places)))
     drawn = rng.choice(
         len(bases.features),
         size=min(_ARGUMENTS, np.count_nonzero(bases.part)),
@@ -111,7 +111,8 @@ def _with_numbers(
         p=bases.part / bases.part.sum(),
     )
     # A feature with weights of its own is tried with better ones.
-    children = screen.features[place].children if place >= 0 else ()
+    replaced = [screen.features[j] for j in screen.places[place].left_out]
+    children = {child for feature in replaced for child in feature.children}
     own = [j for j, feature in enumerate(bases.features) if feature in children]
     drawn = np.unique([*drawn[: _ARGUMENTS - len(own)], *own]).astype(np.int64)
     chosen = [bases.features[j] for j in drawn]

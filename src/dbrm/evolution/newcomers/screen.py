@@ -6,15 +6,18 @@ and :math:`r` the weighted residual, a column :math:`x` lowers the residual sum 
 
 .. math:: \frac{(r^T x)^2}{\|x\|^2 - \|Q^T x\|^2} .
 
-Without feature :math:`j`, whose direction beside the others is the unit vector :math:`u_j` with
-coefficient :math:`b_j`, the residual is :math:`r + b_j u_j` and :math:`x` lowers it by
+Without some of its features, what the others leave of them having the orthonormal basis :math:`U`
+and contributing :math:`U b` to the predictor, the residual is :math:`r + U b` and :math:`x` lowers
+it by
 
-.. math:: \frac{(r^T x + b_j u_j^T x)^2}{\|x\|^2 - \|Q^T x\|^2 + (u_j^T x)^2} .
+.. math:: \frac{(r^T x + b^T U^T x)^2}{\|x\|^2 - \|Q^T x\|^2 + \|U^T x\|^2} .
 
-As :math:`u_j` lies in the span of :math:`Q`, one matrix product serves all of these.
+As :math:`U` lies in the span of :math:`Q`, one matrix product serves all of these.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import final
 
 import numpy as np
@@ -30,6 +33,8 @@ __all__ = ["Candidates", "Screen", "Screener"]
 _IN_SPAN = 1e-6
 # Length below which a column, scaled to one, depends on those before it.
 _DEPENDENT = 1e-7
+# Pairs of features that a candidate may replace.
+_MOST_PAIRS = 4
 # Columns weighed at once: they stay in the processor's cache.
 _AT_ONCE = 64
 
@@ -67,42 +72,67 @@ class Screen:
         self.residual = np.where(self.root > 0.0, residual, 0.0)
         design = np.column_stack([np.ones(rows.size), problem.always_columns[rows], columns[rows]])
         n_fixed = design.shape[1] - len(features)
-        self.basis, self.directions, self.coefficients, kept = _decompose(
-            design * self.root[:, None], score_test.predictor[rows] * self.root, n_fixed
-        )
+        self.basis, inverse, kept = _decompose(design * self.root[:, None], n_fixed)
         self.residual -= self.basis @ (self.basis.T @ self.residual)
         self.columns = design[:, n_fixed:][:, kept]
-        prior = problem.model_prior
         self.features = [features[j] for j in kept]
-        self.own_prior = [prior.feature_log_prior(feature) for feature in self.features]
-        sizes = np.array([len(features), len(features) + 1])
-        self.next_size = float(np.diff(prior.size_log_prior(sizes))[0])
-        if len(features) + 1 > problem.max_model_size:
-            self.next_size = -np.inf
+        predictor = self.basis.T @ (score_test.predictor[rows] * self.root)
+        prior = problem.model_prior
+        log_prior = [prior.feature_log_prior(feature) for feature in self.features]
+        sizes = prior.size_log_prior(np.arange(len(features) + 2))
+        self.places = []
+        for left_out in _left_out(self.features):
+            directions, _ = np.linalg.qr(inverse[list(left_out)].T)
+            size = len(features) + 1 - len(left_out)
+            offset = float(sizes[size] - sizes[-2]) - sum(log_prior[j] for j in left_out)
+            if size > problem.max_model_size:
+                offset = -np.inf
+            self.places.append(Place(left_out, directions, directions.T @ predictor, offset))
         self.total = max(score_test.total, float(np.finfo(float).tiny))
         # The best of many candidates on few rows looks better than it is.
         self.luck = 0.0 if rows.size == problem.table.n_rows else 2.0 * scale
 
     def target(self, place: int) -> tuple[Column, Matrix]:
-        """Residual of the model without its feature at a place, -1 for none, and its span.
+        """Residual of the model without the features of a place, and what spans that model.
 
         Unweighted: the score residual, centred and orthogonal to centred orthonormal columns.
         """
-        keep = np.ones(self.columns.shape[1], dtype=np.bool_)
-        residual = self.residual
-        if place >= 0:
-            keep[place] = False
-            added = self.basis @ self.directions[:, place]
-            residual = residual + self.coefficients[place] * added
-        columns = self.columns[:, keep]
+        chosen = self.places[place]
+        added = self.basis @ (chosen.directions @ chosen.coefficients)
+        columns = np.delete(self.columns, chosen.left_out, axis=1)
         span, _ = np.linalg.qr(columns - columns.mean(axis=0))
-        residual = self.root * residual
+        residual = self.root * (self.residual + added)
         residual = residual - residual.mean()
         return residual - span @ (span.T @ residual), span
 
     def weigh(self, columns: Matrix, log_prior: FloatArray) -> "Candidates":
         """Candidates with these columns (one per row of the matrix, which is used up)."""
         return Candidates(self, columns, log_prior)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """The model without some of its features: what a candidate may be added to.
+
+    `directions` is the basis :math:`U` in coordinates of the model's basis, `coefficients` is
+    :math:`b`; `offset` the change of the log prior when these features leave and another comes,
+    without the prior of that one.
+    """
+
+    left_out: tuple[int, ...]
+    directions: Matrix
+    coefficients: FloatArray
+    offset: float
+
+
+def _left_out(features: Sequence[Feature]) -> list[tuple[int, ...]]:
+    """Nothing, each feature, and pairs of features that share a covariate, a few of them."""
+    used = [set(feature.covariates) for feature in features]
+    pairs = [(i, j) for i, j in combinations(range(len(features)), 2) if used[i] & used[j]]
+    # Those that share most of their covariates may say together what one feature says.
+    pairs.sort(key=lambda pair: len(used[pair[0]] ^ used[pair[1]]))
+    return [(), *((j,) for j in range(len(features))), *pairs[:_MOST_PAIRS]]
 
 
 @final
@@ -150,7 +180,7 @@ class Candidates:
                 self._along[here] = block @ screen.residual
             self._left = norms - np.einsum("mk,mk->m", inside, inside)
             self._usable = np.isfinite(norms) & (self._left > _IN_SPAN * norms) & (norms > 0.0)
-            self._beside = inside @ screen.directions
+            self._beside = [inside @ place.directions for place in screen.places]
         columns[~self._usable] = 0.0
         self._total = screen.total
         self._added: list[Column] = []
@@ -159,15 +189,16 @@ class Candidates:
         """Expected gain of each, beside the model or in place of one of its features."""
         screen, total = self._screen, self._total
         luck = screen.luck * np.log(len(self._columns))
+        best = np.full(len(self._columns), -np.inf)
         with np.errstate(all="ignore"):
-            explained = np.maximum(self._along**2 / self._left - luck, 0.0)
-            best = screen.change(_positive(1.0 - explained / total), 1) + screen.next_size
-            for j, coefficient in enumerate(screen.coefficients):
-                beside = self._beside[:, j]
-                explained = (self._along + coefficient * beside) ** 2 / (self._left + beside**2)
+            for place, beside in zip(screen.places, self._beside, strict=True):
+                length = self._left + np.einsum("ma,ma->m", beside, beside)
+                explained = (self._along + beside @ place.coefficients) ** 2 / length
                 explained = np.maximum(explained - luck, 0.0)
-                left = _positive(1.0 + (coefficient**2 - explained) / total)
-                np.maximum(best, screen.change(left, 0) - screen.own_prior[j], out=best)
+                lost = float(place.coefficients @ place.coefficients)
+                left = _positive(1.0 + (lost - explained) / total)
+                change = screen.change(left, 1 - len(place.left_out))
+                np.maximum(best, change + place.offset, out=best)
         return np.where(self._usable, best + self._log_prior, -np.inf)
 
     def remove(self, position: int) -> None:
@@ -195,14 +226,11 @@ class Candidates:
         self._added.append(rest)
 
 
-def _decompose(
-    design: Matrix, predictor: Column, n_fixed: int
-) -> tuple[Matrix, Matrix, FloatArray, IntArray]:
-    """Basis of the design; direction and coefficient of the columns after the fixed ones.
+def _decompose(design: Matrix, n_fixed: int) -> tuple[Matrix, Matrix, IntArray]:
+    """Basis of the design; directions of the columns after the fixed ones; which of these are kept.
 
-    A direction is what the other columns leave of a column, in coordinates of the basis. Thinned
-    out, columns may depend on others before them; they have neither, and the last result tells
-    which columns after the fixed ones are kept.
+    A row of directions is what the other columns leave of a column, in coordinates of the basis,
+    up to its length. Thinned out, columns may depend on others before them; they are not kept.
     """
     lengths = np.linalg.norm(design, axis=0)
     design = design / np.where(lengths > 0.0, lengths, 1.0)
@@ -211,11 +239,7 @@ def _decompose(
     if not kept.all():
         basis, triangle = np.linalg.qr(design[:, kept])
     free = int(kept[:n_fixed].sum())
-    inverse = np.linalg.inv(triangle)
-    coefficients = (inverse @ (basis.T @ predictor))[free:]
-    spread = np.linalg.norm(inverse[free:], axis=1)
-    directions = (inverse[free:] / spread[:, None]).T
-    return basis, directions, coefficients / spread, np.flatnonzero(kept[n_fixed:])
+    return basis, np.linalg.inv(triangle)[free:], np.flatnonzero(kept[n_fixed:])
 
 
 def _positive(left: FloatArray) -> FloatArray:

@@ -40,7 +40,7 @@ def sweep_numbers(problem: Problem, swept: list[Feature], pause: Pause = never) 
         if pause():
             break
         screen = screener.screen(model, evaluate(model, problem.table)[0], np.ones(len(model)))
-        proposed = propose_numbers(problem, screen.target(-1), arguments, columns, _PROPOSED)
+        proposed = propose_numbers(problem, screen.target(0), arguments, columns, _PROPOSED)
         found.update((feature.key, feature) for feature in proposed)
         rivals = [f for f in (*proposed, *swept[:_MOST_OTHERS]) if f not in model]
         if not rivals:
