@@ -65,7 +65,7 @@ class ModelFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTest:
-    r"""Log likelihood around one model, to second order; for deciding where to look, never reported.
+    r"""Log likelihood around one model, to second order: where to look, never what is reported.
 
     With score :math:`s_i` and information :math:`w_i` of row :math:`i` at the model's linear
     predictor :math:`\eta`, a column :math:`x` beside the model explains the share

@@ -44,14 +44,12 @@ _FLATTEST, _STEEPEST = 0.05, 50.0
 def propose_constants(
     bases: Sequence[Feature],
     columns: Matrix,
-    residuals: Sequence[Column],
+    targets: Sequence[Target],
     transforms: Sequence[Transform],
     count: int,
     *,
     partners: Sequence[Feature] = (),
     partner_columns: Matrix | None = None,
-    spans: Sequence[Matrix] = (),
-    weights: Column | None = None,
 ) -> list[Feature]:
     """Propose functions of the bases with fitted numbers inside that explain residuals.
 
@@ -59,27 +57,22 @@ def propose_constants(
     ----------
     bases, columns
         The arguments, and their columns on the rows used for screening.
-    residuals
-        Scores of models on the same rows: derivatives of the log likelihood in the predictor.
+    targets
+        The residuals that are to be explained, on the same rows.
     transforms
         The functions; of standardised ones, ``sin[z]``, the plain one is used.
     count
         Most features.
     partners, partner_columns
         Features that a function may be multiplied by, and their columns.
-    spans
-        For each residual columns that span its model, so that only what the model lacks counts;
-        without them the residual alone decides.
-    weights
-        Information of each row, one if omitted. The spans are of columns times its square root.
 
     Returns
     -------
-        Different features, best first; those of several residuals take turns.
+        Different features, best first; those of several targets take turns.
     """
     shapes = shapes_of(tuple(transforms))
     sound = [j for j in range(len(bases)) if _usable(columns[:, j])]
-    if not (shapes and sound and residuals):
+    if not (shapes and sound and targets):
         return []
     sources = [Source.of(bases[j], columns[:, j], shapes) for j in sound]
     with_partners: list[tuple[Feature | None, Column | None]] = [(None, None)]
@@ -87,12 +80,9 @@ def propose_constants(
         assert partner_columns is not None
         if np.all(np.isfinite(partner_columns[:, j])):
             with_partners.append((partner, partner_columns[:, j]))
-    most = max(2, -(-count // len(residuals)))
-    ranked: list[list[Expression]] = []
+    most = max(2, -(-count // len(targets)))
     with np.errstate(all="ignore"):
-        for k, residual in enumerate(residuals):
-            target = Target.of(residual, spans[k] if len(spans) else None, weights)
-            ranked.append(_expressions(sources, shapes, target, with_partners, most))
+        ranked = [_expressions(sources, shapes, t, with_partners, most) for t in targets]
     features: dict[Feature, None] = {}
     for turn in zip_longest(*ranked):
         for expression in turn:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm._typing import FloatArray, IntArray, Matrix
 from dbrm.evolution.newcomers.constants import propose_constants
 from dbrm.evolution.newcomers.knots import propose_knots
 from dbrm.evolution.newcomers.projections import propose_projections
@@ -17,6 +17,7 @@ from dbrm.evolution.newcomers.recipes import (
     find_bases,
 )
 from dbrm.evolution.newcomers.screen import Screen
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.evolution.operators import Parents
 from dbrm.evolution.problem import Problem
 from dbrm.features import ColumnCache, Feature, evaluate
@@ -121,7 +122,7 @@ def _with_numbers(
 
 def propose_numbers(
     problem: Problem,
-    target: tuple[Column, Matrix],
+    target: Target,
     arguments: Sequence[Feature],
     columns: Matrix,
     count: int,
@@ -131,20 +132,36 @@ def propose_numbers(
     Parameters
     ----------
     target
-        A residual and the span of its model, see `Screen.target`.
+        The residual that is to be explained.
     arguments, columns
         The features, and their columns on the rows for screening.
     count
         Most features of each kind: knots, constants, weights of two features.
     """
-    grammar, (residual, span) = problem.grammar, target
-    functions = grammar.transforms
+    grammar, functions = problem.grammar, problem.grammar.transforms
     found = []
     if grammar.knots:
-        found += propose_knots(arguments, columns, [residual], grammar.knots, count, spans=[span])
+        found += propose_knots(
+            arguments,
+            columns,
+            [target],
+            grammar.knots,
+            count,
+            partners=arguments,
+            partner_columns=columns,
+        )
     if grammar.operators.projection > 0.0:
-        found += propose_constants(arguments, columns, [residual], functions, count, spans=[span])
-        found += propose_projections(arguments, columns, residual, span, functions, count)
+        # A partner doubles the work: the first only.
+        found += propose_constants(
+            arguments,
+            columns,
+            [target],
+            functions,
+            count,
+            partners=arguments[:1],
+            partner_columns=columns[:, :1],
+        )
+        found += propose_projections(arguments, columns, target, functions, count)
     return [feature for feature in found if grammar.admits(feature)]
 
 

@@ -54,14 +54,12 @@ class _Knot:
 def propose_knots(
     bases: Sequence[Feature],
     columns: Matrix,
-    residuals: Sequence[Column],
+    targets: Sequence[Target],
     families: Sequence[Transform],
     count: int,
     *,
     partners: Sequence[Feature] = (),
     partner_columns: Matrix | None = None,
-    spans: Sequence[Matrix] = (),
-    weights: Column | None = None,
 ) -> list[Feature]:
     """Propose hinges and steps of the bases, alone or times a partner, that explain residuals.
 
@@ -69,8 +67,8 @@ def propose_knots(
     ----------
     bases, columns
         What may have knots, and their columns on the rows used for screening.
-    residuals
-        Scores of models on the same rows: derivatives of the log likelihood in the predictor.
+    targets
+        The residuals that are to be explained, on the same rows.
     families
         The transforms with free knots: ``hinge``, ``hinge_down``, ``step``, ``step_down``.
     count
@@ -78,24 +76,15 @@ def propose_knots(
     partners, partner_columns
         Features that a hinge or step may be multiplied by, and their columns; only those of other
         covariates are, as in multivariate adaptive regression splines.
-    spans
-        For each residual columns that span its model, so that only what the model lacks counts;
-        without them the residual alone decides.
-    weights
-        Information of each row, one if omitted. The spans are of columns times its square root.
 
     Returns
     -------
-        Different features, best first; those of several residuals take turns.
+        Different features, best first; those of several targets take turns.
     """
-    if not (len(bases) and len(residuals) and len(families)):
+    if not (len(bases) and len(targets) and len(families)):
         return []
-    targets = [
-        Target.of(residual, spans[k] if len(spans) else None, weights)
-        for k, residual in enumerate(residuals)
-    ]
     search = _KnotSearch(columns, targets, partner_columns)
-    found: list[list[_Knot]] = [[] for _ in residuals]
+    found: list[list[_Knot]] = [[] for _ in targets]
     for base in range(len(bases)):
         names = set(bases[base].covariates)
         others = [j for j, partner in enumerate(partners) if names.isdisjoint(partner.covariates)]

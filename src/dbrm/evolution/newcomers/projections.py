@@ -17,6 +17,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evolution.newcomers.function_shapes import Kind, Shape, shapes_of
 from dbrm.evolution.newcomers.rounding import shortest
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, Transform, moments, project
 
 __all__ = ["propose_projections"]
@@ -34,8 +35,7 @@ _IN_SPAN = 1e-4
 def propose_projections(
     bases: Sequence[Feature],
     columns: Matrix,
-    residual: Column,
-    span: Matrix,
+    target: Target,
     transforms: Sequence[Transform],
     count: int,
 ) -> list[Feature]:
@@ -45,8 +45,8 @@ def propose_projections(
     ----------
     bases, columns
         What is summed, and the columns on the rows used for screening.
-    residual, span
-        Centred residual of a model on these rows, and centred orthonormal columns that span it.
+    target
+        The residual that is to be explained, on these rows.
     transforms
         The functions; of standardised ones, ``sin[z]``, the plain one is used.
     count
@@ -55,11 +55,10 @@ def propose_projections(
     shapes = shapes_of(tuple(transforms))
     scaled = [_standardized(column) for column in columns.T]
     sound = [j for j, column in enumerate(scaled) if column is not None]
-    target = _Target(residual, span)
     found: list[_Projection] = []
     with np.errstate(all="ignore"):
         for i, j in combinations(sound, 2):
-            inputs = np.column_stack([scaled[i], scaled[j], np.ones(residual.size)])
+            inputs = np.column_stack([scaled[i], scaled[j], np.ones(target.n_rows)])
             found += _screen(target, inputs, (i, j), shapes)
         found.sort(key=lambda projection: -projection.share)
         fitted = [_fit(target, projection) for projection in found[: _TRIED * count]]
@@ -75,32 +74,6 @@ def propose_projections(
 
 
 @final
-class _Target:
-    """A residual, and the model beside which it is explained."""
-
-    def __init__(self, residual: Column, span: Matrix) -> None:
-        self.residual = residual
-        self._span = span
-        self.norm = float(residual @ residual)
-
-    def outside(self, columns: Matrix) -> Matrix:
-        """What the model and the intercept leave of columns."""
-        columns = columns - columns.mean(axis=0)
-        return columns - self._span @ (self._span.T @ columns)
-
-    def shares(self, columns: Matrix) -> FloatArray:
-        """The share of the residual that each column explains; zero if it is inside the model."""
-        left = self.outside(columns)
-        squares = np.einsum("nm,nm->m", left, left)
-        sound = squares > _IN_SPAN * np.einsum("nm,nm->m", columns, columns)
-        share = (self.residual @ left) ** 2 / (np.where(sound, squares, 1.0) * self.norm)
-        return np.where(sound & np.isfinite(share), share, 0.0)
-
-    def share(self, column: Column) -> float:
-        return float(self.shares(column[:, None])[0])
-
-
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Projection:
     """A function of a weighted sum of two standardised columns and a constant."""
@@ -112,6 +85,24 @@ class _Projection:
     share: float
 
 
+def _outside(target: Target, columns: Matrix) -> Matrix:
+    """What the model leaves of columns, on weighted rows."""
+    weighted = columns * target.root[:, None]
+    return np.asarray(weighted - target.span @ (target.span.T @ weighted))
+
+
+def _shares(target: Target, columns: Matrix) -> FloatArray:
+    """The share of the residual that each column explains; zero if it is inside the model."""
+    weighted = columns * target.root[:, None]
+    inside = target.span.T @ weighted
+    squares = np.einsum("nm,nm->m", weighted, weighted)
+    left = squares - np.einsum("km,km->m", inside, inside)
+    sound = left > _IN_SPAN * squares
+    norm = float(target.residual @ target.residual)
+    share = (target.residual @ weighted) ** 2 / (np.where(sound, left, 1.0) * norm)
+    return np.where(sound & np.isfinite(share), share, 0.0)
+
+
 def _standardized(column: Column) -> Column | None:
     centre, spread = moments(column)
     standard = (column - centre) / spread
@@ -119,7 +110,7 @@ def _standardized(column: Column) -> Column | None:
 
 
 def _screen(
-    target: _Target, inputs: Matrix, pair: tuple[int, int], shapes: Sequence[Shape]
+    target: Target, inputs: Matrix, pair: tuple[int, int], shapes: Sequence[Shape]
 ) -> list[_Projection]:
     """The best point of the grid for each function."""
     angles, scales = np.repeat(_ANGLES, len(_SCALES)), np.tile(_SCALES, _ANGLES.size)
@@ -130,24 +121,24 @@ def _screen(
         shifts = (0.0, np.pi / 2) if shape.kind is Kind.WAVE else (0.0,)
         for shift in shifts:
             tried = weights + np.array([[0.0], [0.0], [shift]])
-            shares = target.shares(shape.transform.apply(inputs @ tried))
+            shares = _shares(target, shape.transform.apply(inputs @ tried))
             k = int(np.argmax(shares))
             best.append(_Projection(shape, inputs, pair, tried[:, k], float(shares[k])))
     return best
 
 
-def _fit(target: _Target, start: _Projection) -> _Projection:
+def _fit(target: Target, start: _Projection) -> _Projection:
     """Improve the weights by damped steps of Gauss and Newton."""
     transform, inputs = start.shape.transform, start.inputs
     weights, share, damping = start.weights, start.share, 1e-2
     for _ in range(_STEPS):
         argument = inputs @ weights
-        value = target.outside(transform.apply(argument))
+        value = _outside(target, transform.apply(argument)[:, None])[:, 0]
         squares = float(value @ value)
         if not 0.0 < squares < np.inf:
             break
         factor = float(value @ target.residual) / squares
-        slopes = factor * target.outside(transform.derivative(argument)[:, None] * inputs)
+        slopes = factor * _outside(target, transform.derivative(argument)[:, None] * inputs)
         slopes = slopes - np.outer(value, value @ slopes) / squares
         left = target.residual - factor * value
         gram = slopes.T @ slopes
@@ -168,10 +159,10 @@ def _fit(target: _Target, start: _Projection) -> _Projection:
 
 
 def _feature(
-    target: _Target, projection: _Projection, bases: Sequence[Feature], columns: Matrix
+    target: Target, projection: _Projection, bases: Sequence[Feature], columns: Matrix
 ) -> Feature | None:
     """The feature with short numbers; without a constant if that loses little."""
-    transform, n_rows = projection.shape.transform, target.residual.size
+    transform, n_rows = projection.shape.transform, target.n_rows
     plain = np.column_stack([columns[:, list(projection.pair)], np.ones(n_rows)])
     pairs = [moments(columns[:, j]) for j in projection.pair]
     slopes = [w / spread for w, (_, spread) in zip(projection.weights, pairs, strict=False)]

@@ -24,6 +24,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.evidence import ScoreTest
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.evolution.problem import Problem
 from dbrm.features import Feature
 
@@ -74,7 +75,8 @@ class Screen:
         n_fixed = design.shape[1] - len(features)
         self.basis, inverse, kept = _decompose(design * self.root[:, None], n_fixed)
         self.residual -= self.basis @ (self.basis.T @ self.residual)
-        self.columns = design[:, n_fixed:][:, kept]
+        self.n_fixed = n_fixed - 1
+        self.columns = np.delete(design, 0, axis=1) * self.root[:, None]
         self.features = [features[j] for j in kept]
         predictor = self.basis.T @ (score_test.predictor[rows] * self.root)
         prior = problem.model_prior
@@ -92,18 +94,12 @@ class Screen:
         # The best of many candidates on few rows looks better than it is.
         self.luck = 0.0 if rows.size == problem.table.n_rows else 2.0 * scale
 
-    def target(self, place: int) -> tuple[Column, Matrix]:
-        """Residual of the model without the features of a place, and what spans that model.
-
-        Unweighted: the score residual, centred and orthogonal to centred orthonormal columns.
-        """
+    def target(self, place: int) -> Target:
+        """The residual of the model without the features of a place."""
         chosen = self.places[place]
         added = self.basis @ (chosen.directions @ chosen.coefficients)
-        columns = np.delete(self.columns, chosen.left_out, axis=1)
-        span, _ = np.linalg.qr(columns - columns.mean(axis=0))
-        residual = self.root * (self.residual + added)
-        residual = residual - residual.mean()
-        return residual - span @ (span.T @ residual), span
+        columns = np.delete(self.columns, [self.n_fixed + j for j in chosen.left_out], axis=1)
+        return Target.of(self.root * (self.residual + added), columns, self.root**2)
 
     def weigh(self, columns: Matrix, log_prior: FloatArray) -> "Candidates":
         """Candidates with these columns (one per row of the matrix, which is used up)."""

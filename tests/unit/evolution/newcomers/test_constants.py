@@ -18,6 +18,8 @@ from dbrm.features import (
     walk,
 )
 
+of = Target.of
+
 N = 400
 X, Z = covariate("x"), covariate("z")
 FUNCTIONS = resolve_transforms(["smooth", "exp", "power[-1]", "log_abs"])
@@ -66,7 +68,7 @@ def test_laws_are_found_with_their_constants(rng, name):
     """
     law, text = LAWS[name]
     x = rng.uniform(0.0, 10.0, N)
-    best = propose_constants([X], x[:, None], [with_noise(rng, law(x))], FUNCTIONS, 4)[0]
+    best = propose_constants([X], x[:, None], [Target.of(with_noise(rng, law(x)))], FUNCTIONS, 4)[0]
     truth = parse_feature(text)
     assert best.complexity == truth.complexity
     assert [c.transform for c in best.children] == [c.transform for c in truth.children]
@@ -78,7 +80,7 @@ def test_hill_is_found_from_the_square(rng):
     x = rng.uniform(0.0, 10.0, N)
     bases = [X, parse_feature("x*x")]
     residual = with_noise(rng, x**2 / (x**2 + 4.0))
-    best = propose_constants(bases, np.column_stack([x, x * x]), [residual], FUNCTIONS, 3)[0]
+    best = propose_constants(bases, np.column_stack([x, x * x]), [of(residual)], FUNCTIONS, 3)[0]
     assert best.transform.name == "power[-1]"
     np.testing.assert_allclose([best.bias, *best.weights], [4.0, 1.0], rtol=0.02)
 
@@ -88,7 +90,13 @@ def test_constants_in_a_product_with_a_partner(rng):
     columns = np.column_stack([x, z])
     residual = with_noise(rng, z * np.exp(-0.4 * x))
     best = propose_constants(
-        [X, Z], columns, [residual], FUNCTIONS, 2, partners=[X, Z], partner_columns=columns
+        [X, Z],
+        columns,
+        [of(residual)],
+        FUNCTIONS,
+        2,
+        partners=[X, Z],
+        partner_columns=columns,
     )[0]
     assert {factor.covariates for factor in best.children} == {("x",), ("z",)}
     assert share(best, {"x": x, "z": z}, residual) > 0.999
@@ -101,16 +109,16 @@ def test_only_what_the_model_lacks_counts(rng):
     span = centred(x)[:, None] / np.linalg.norm(centred(x))
     residual = centred(signal + 0.01 * rng.normal(size=N))
     residual = residual - span @ (span.T @ residual)
-    best = propose_constants([X], x[:, None], [residual], [get_transform("tanh")], 1, spans=[span])[
-        0
-    ]
+    target = Target.of(residual, span)
+    best = propose_constants([X], x[:, None], [target], [get_transform("tanh")], 1)[0]
     np.testing.assert_allclose([best.bias, *best.weights], [-6.0, 1.2], rtol=0.05)
 
 
 def test_residuals_take_turns_and_features_differ(rng):
     x, z = rng.uniform(0.0, 10.0, N), rng.uniform(0.0, 10.0, N)
     residuals = [with_noise(rng, np.exp(-x)), centred(np.sin(3 * z) + rng.normal(size=N))]
-    found = propose_constants([X, Z], np.column_stack([x, z]), residuals, FUNCTIONS, 6)
+    targets = [Target.of(residual) for residual in residuals]
+    found = propose_constants([X, Z], np.column_stack([x, z]), targets, FUNCTIONS, 6)
     assert [feature.covariates for feature in found[:2]] == [("x",), ("z",)]
     assert len(set(found)) == len(found) <= 6
 
@@ -119,7 +127,7 @@ def test_numbers_are_short_where_digits_cost_nothing(rng):
     """With half a standard deviation of noise, three digits are left, at less than .1 nats each."""
     x = rng.uniform(0.0, 10.0, N)
     residual = with_noise(rng, np.sin(2.3 * x), 0.5)
-    best = propose_constants([X], x[:, None], [residual], [get_transform("sin")], 1)[0]
+    best = propose_constants([X], x[:, None], [of(residual)], [get_transform("sin")], 1)[0]
     (scale,) = best.weights
     assert len(repr(scale)) <= len("2.301")
     finer = [parse_feature(f"sin{{{scale + step}*x}}") for step in np.linspace(-0.05, 0.05, 201)]
@@ -131,7 +139,7 @@ def test_numbers_are_short_where_digits_cost_nothing(rng):
 def test_weights_belong_to_the_identity_and_text_is_read_back(rng):
     x = rng.uniform(0.0, 10.0, N)
     residual = with_noise(rng, np.sin(2.3 * x) + np.sin(4.1 * x))
-    for feature in propose_constants([X], x[:, None], [residual], FUNCTIONS, 4):
+    for feature in propose_constants([X], x[:, None], [of(residual)], FUNCTIONS, 4):
         assert parse_feature(str(feature)) is feature
         nodes = [node for node in walk(feature) if isinstance(node, Projection)]
         assert all(node.weights_in_identity for node in nodes)
@@ -139,7 +147,7 @@ def test_weights_belong_to_the_identity_and_text_is_read_back(rng):
 
 def test_a_straight_line_needs_no_constants(rng):
     x = rng.uniform(0.0, 10.0, N)
-    assert propose_constants([X], x[:, None], [with_noise(rng, x)], FUNCTIONS, 4) == []
+    assert propose_constants([X], x[:, None], [Target.of(with_noise(rng, x))], FUNCTIONS, 4) == []
 
 
 def test_noise_is_explained_no_better_than_by_chance(rng):
@@ -150,16 +158,18 @@ def test_noise_is_explained_no_better_than_by_chance(rng):
     """
     x = rng.uniform(0.0, 10.0, N)
     residual = centred(rng.normal(size=N))
-    for feature in propose_constants([X], x[:, None], [residual], FUNCTIONS, 4):
+    for feature in propose_constants([X], x[:, None], [of(residual)], FUNCTIONS, 4):
         assert N * share(feature, {"x": x}, residual) < 50
 
 
 def test_columns_that_cannot_be_used_are_left_out(rng):
     columns = np.column_stack([np.zeros(N), np.full(N, np.nan), rng.random(N) < 0.5])
     residual = centred(rng.normal(size=N))
-    assert propose_constants([X, Z, covariate("w")], columns, [residual], FUNCTIONS, 3) == []
+    assert propose_constants([X, Z, covariate("w")], columns, [of(residual)], FUNCTIONS, 3) == []
     line = rng.normal(size=(N, 1))
-    assert propose_constants([X], line, [residual], resolve_transforms("powers")[3:5:2], 3) == []
+    assert (
+        propose_constants([X], line, [of(residual)], resolve_transforms("powers")[3:5:2], 3) == []
+    )
     assert propose_constants([X], line, [], FUNCTIONS, 3) == []
 
 
@@ -222,6 +232,6 @@ def test_few_values_have_no_short_waves(rng):
     """A wave needs four different values: of eight it has at most two turns in the range."""
     x = rng.integers(0, 8, N).astype(float)
     residual = centred(rng.normal(size=N))
-    for feature in propose_constants([X], x[:, None], [residual], [get_transform("sin")], 3):
+    for feature in propose_constants([X], x[:, None], [of(residual)], [get_transform("sin")], 3):
         waves = [node for node in walk(feature) if node.transform is get_transform("sin")]
         assert all(node.weights[0] < 2.5 * 2 * np.pi / 7 for node in waves)

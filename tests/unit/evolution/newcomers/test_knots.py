@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from dbrm.evolution.newcomers.knots import propose_knots
+from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import covariate, get_transform, parse_feature, resolve_transforms
+
+of = Target.of
 
 FREE = resolve_transforms("free-knots")
 X, Z = covariate("x"), covariate("z")
@@ -35,7 +38,7 @@ def test_the_knot_is_found(rng, truth):
     truth = parse_feature(truth)
     signal = truth.evaluate({"x": columns[:, 0]})
     residual = centred(signal + 0.1 * rng.normal(size=400))
-    best, *others = propose_knots([X, Z], columns, [residual], FREE, 5)
+    best, *others = propose_knots([X, Z], columns, [of(residual)], FREE, 5)
     assert best.transform is truth.transform
     assert best.knot == pytest.approx(0.7, abs=0.05)
     assert best.complexity == 3
@@ -50,7 +53,7 @@ def test_a_product_with_a_partner_is_found(rng):
     signal = parse_feature("step(x, 0.3)*z").evaluate(table)
     residual = centred(signal + 0.2 * rng.normal(size=400))
     (best,) = propose_knots(
-        [X, Z], columns, [residual], FREE, 1, partners=[X, Z], partner_columns=columns
+        [X, Z], columns, [of(residual)], FREE, 1, partners=[X, Z], partner_columns=columns
     )
     assert {factor.text.split("(")[0] for factor in best.children} <= {"step", "step_down", "z"}
     assert share(best, columns, residual) > 0.9
@@ -64,8 +67,8 @@ def test_only_what_the_model_lacks_counts(rng):
     residual = centred(signal + 0.05 * rng.normal(size=400))
     residual = residual - span @ (span.T @ residual)
     hinge = [get_transform("hinge")]
-    (best,) = propose_knots([X], columns[:, :1], [residual], hinge, 1, spans=[span])
-    (naive,) = propose_knots([X], columns[:, :1], [residual], hinge, 1)
+    (best,) = propose_knots([X], columns[:, :1], [Target.of(residual, span)], hinge, 1)
+    (naive,) = propose_knots([X], columns[:, :1], [of(residual)], hinge, 1)
     assert best.knot == pytest.approx(0.5, abs=0.05)
     assert abs(naive.knot - 0.5) > 0.05
 
@@ -77,21 +80,21 @@ def test_two_knots_of_one_column_are_found_together(rng, family):
     g = get_transform(family)
     signal = g(x, 3.0) - 2.0 * g(x, 6.5) if family == "hinge" else g(x, 3.0) - g(x, 6.5)
     residual = centred(signal + 0.2 * rng.normal(size=400))
-    found = propose_knots([X], x[:, None], [residual], [g], 3)
+    found = propose_knots([X], x[:, None], [of(residual)], [g], 3)
     assert sorted(feature.knot for feature in found[:2]) == pytest.approx([3.0, 6.5], abs=0.15)
 
 
 def test_one_knot_is_not_doubled(rng):
     x = rng.uniform(0.0, 10.0, size=400)
     residual = centred(np.maximum(x - 4.0, 0.0) + rng.normal(size=400))
-    assert len(propose_knots([X], x[:, None], [residual], [get_transform("hinge")], 5)) == 1
+    assert len(propose_knots([X], x[:, None], [of(residual)], [get_transform("hinge")], 5)) == 1
 
 
 def test_residuals_take_turns(rng):
     columns = columns_of(rng)
     strong = centred(np.maximum(columns[:, 0], 0.0))
     weak = centred(0.3 * np.maximum(columns[:, 1], 0.0) + rng.normal(size=400))
-    first, second = propose_knots([X, Z], columns, [strong, weak], FREE[:1], 2)
+    first, second = propose_knots([X, Z], columns, [of(strong), of(weak)], FREE[:1], 2)
     assert first.covariates == ("x",)
     assert second.covariates == ("z",)
 
@@ -99,9 +102,11 @@ def test_residuals_take_turns(rng):
 def test_a_step_has_few_digits_and_keeps_its_rows(rng):
     values = np.repeat([1.0, 2.0, 2.3456, 2.4567, 9.0], 20)
     residual = centred((values > 2.4) + 0.01 * rng.normal(size=100))
-    (best,) = propose_knots([X], values[:, None], [residual], [get_transform("step")], 1)
+    (best,) = propose_knots([X], values[:, None], [of(residual)], [get_transform("step")], 1)
     assert str(best) == "step(x, 2.4)"
-    (mirrored,) = propose_knots([X], values[:, None], [residual], [get_transform("step_down")], 1)
+    (mirrored,) = propose_knots(
+        [X], values[:, None], [of(residual)], [get_transform("step_down")], 1
+    )
     assert str(mirrored) == "step_down(x, 2.4)"
 
 
@@ -109,7 +114,7 @@ def test_rounding_a_hinge_costs_nothing(rng):
     """The digits that are left lose less than .1 nats against the best training value."""
     columns = columns_of(rng)
     residual = centred(np.maximum(columns[:, 0] - 0.4321, 0.0) + 0.3 * rng.normal(size=400))
-    (best,) = propose_knots([X], columns[:, :1], [residual], [get_transform("hinge")], 1)
+    (best,) = propose_knots([X], columns[:, :1], [of(residual)], [get_transform("hinge")], 1)
     assert len(str(best)) < len("hinge(x, 0.4321)")
     exact = [parse_feature(f"hinge(x, {c})") for c in columns[:, 0]]
     shares = [share(f, columns, residual) for f in exact if np.sum(columns[:, 0] > f.knot) >= 5]
@@ -122,9 +127,9 @@ def test_nothing_is_proposed_for_columns_without_knots(rng):
     flat, broken = np.zeros(30), np.full(30, np.inf)
     few = (np.arange(30) < 1).astype(float)
     columns = np.column_stack([flat, broken, few])
-    assert propose_knots([X, Z, covariate("w")], columns, [residual], FREE, 5) == []
+    assert propose_knots([X, Z, covariate("w")], columns, [of(residual)], FREE, 5) == []
     assert propose_knots([X], rng.normal(size=(30, 1)), [], FREE, 5) == []
-    assert propose_knots([X], rng.normal(size=(30, 1)), [residual], (), 5) == []
+    assert propose_knots([X], rng.normal(size=(30, 1)), [of(residual)], (), 5) == []
 
 
 def test_noise_is_explained_no_better_than_by_chance(rng):
@@ -136,5 +141,5 @@ def test_noise_is_explained_no_better_than_by_chance(rng):
     """
     columns = columns_of(rng)
     residual = centred(rng.normal(size=400))
-    best = propose_knots([X, Z], columns, [residual], FREE, 1)[0]
+    best = propose_knots([X, Z], columns, [of(residual)], FREE, 1)[0]
     assert 400 * share(best, columns, residual) < 25

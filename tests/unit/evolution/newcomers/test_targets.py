@@ -50,8 +50,7 @@ def test_the_best_knot_is_that_of_weighted_regressions(rng, weighted):
     x = np.round(rng.normal(size=N), 1)
     span = design * np.sqrt(weights)[:, None]
     step = get_transform("step")
-    options = {"spans": [span], "weights": weights}
-    found = propose_knots([X], x[:, None], [scores], [step], 1, **options)
+    found = propose_knots([X], x[:, None], [Target.of(scores, span, weights)], [step], 1)
     shares = {
         cut: -squares_left(np.column_stack([design, x > cut]), response, weights)
         for cut in np.unique(x)
@@ -69,5 +68,6 @@ def test_constants_of_weighted_rows(rng):
     response = np.exp(-0.4 * x) + np.where(noisy, 1.0, 0.01) * rng.normal(size=N)
     scores = weights * (response - np.average(response, weights=weights))
     exp = get_transform("exp")
-    (found,) = propose_constants([X], x[:, None], [scores], [exp], 1, weights=weights)
+    target = Target.of(scores, weights=weights)
+    (found,) = propose_constants([X], x[:, None], [target], [exp], 1)
     assert found.weights[0] == pytest.approx(-0.4, abs=0.02)
