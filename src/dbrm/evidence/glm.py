@@ -327,13 +327,14 @@ class GlmEngine(AbstractEngine):
         Those of columns that are wanted but not in the model are zero and certain. Models of the
         same size are worked out together.
         """
-        design, found = population.design, {}
+        design = population.design
+        found: dict[int, tuple[FloatArray, Matrix]] = {}
         sizes, fixed = masks.sum(axis=1), np.arange(self.n_always + 1)
         for size in np.unique(sizes):
             rows = np.flatnonzero(sizes == size)
             columns = fixed.size + np.nonzero(masks[rows])[1].reshape(rows.size, size)
             columns = np.hstack([np.broadcast_to(fixed, (rows.size, fixed.size)), columns])
-            some = [solutions[row] for row in rows]
+            some = [solutions[row] for row in rows.tolist()]
             scaled = np.array([solution.coefficients for solution in some])
             covariance = np.array([solution.covariance for solution in some])
             dispersion = np.array([solution.dispersion for solution in some])

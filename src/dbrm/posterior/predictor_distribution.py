@@ -116,7 +116,7 @@ class NormalPredictor(AbstractPredictor):
         # With a step of (1 + s^2)^(-1/2) means under any link are exact to 1e-8.
         worst = np.max(deviations, axis=1, initial=0.0, where=heavy)
         half = np.ceil(_REACH * np.sqrt(1.0 + np.minimum(worst, _MOST_NODES) ** 2))
-        return np.minimum(half.astype(np.int64), _MOST_NODES // 2)
+        return np.asarray(np.minimum(half.astype(np.int64), _MOST_NODES // 2))
 
     def mixed_logistic_means(
         self, weights: Matrix, heavy: Masks, low: float, high: float
