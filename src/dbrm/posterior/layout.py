@@ -49,6 +49,7 @@ _RECORD = Record(
         "failures": MappingOf(Text(), keys=Whole()),
         "ended": Text(),
         "extrapolate": Text(("hold", "follow")),
+        "sweep": Text(),
     },
     optional=frozenset(
         {
@@ -61,6 +62,7 @@ _RECORD = Record(
             "failures",
             "ended",
             "extrapolate",
+            "sweep",
         }
     ),
 )

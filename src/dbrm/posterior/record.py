@@ -31,6 +31,9 @@ class RunRecord:
         Number of chains that finished; errors of the chains that failed and are left out, by
         number; and why the run ended early: ``"SIGINT"``, ``"SIGTERM"``, ``"agreement"``, or
         empty.
+    sweep
+        What the sweep before the chains did not look at, and why; empty if it looked at all that it
+        was asked to.
     """
 
     response: str
@@ -53,6 +56,7 @@ class RunRecord:
     failures: dict[int, str] = field(default_factory=dict)
     ended: str = ""
     extrapolate: str = "hold"
+    sweep: str = ""
 
     @property
     def exhaustive(self) -> bool:

@@ -90,8 +90,8 @@ def _effort(posterior: "Posterior") -> str:
     searched = "" if record.exhaustive else f" in {chains}"
     return (
         f"{record.n_evaluated:,} model evaluations{searched}, {record.seconds:.1f} s; "
-        f"{len(posterior.models):,} models kept."
-    )
+        f"{len(posterior.models):,} models kept. {record.sweep}"
+    ).rstrip()
 
 
 def _wrap(text: str) -> str:

@@ -60,6 +60,8 @@ __all__ = ["run"]
 _MOST_COLUMNS = {True: 25, False: 16}
 _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
+# Share of the time budget that the sweep may take.
+_SWEEP_SHARE = 1 / 3
 # Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.
 _CHECK, _FULL_CHECK = 0xC4EC, 10.0
 
@@ -73,6 +75,7 @@ def run(inputs: RunInputs) -> Posterior:
     started = perf_counter()
     with threadpool_limits(limits=None if inputs.rows is None else 1):
         problem = build_problem(inputs)
+        problem = _with_less_time(problem, perf_counter() - started)
         search = _run_chains if inputs.settings.traits.searches else _enumerate
         problem, results, report = search(problem, inputs)
         merged = results.merger.merged()
@@ -90,9 +93,14 @@ class _Results:
     """Results of the chains, merged one by one as they arrive."""
 
     def __init__(
-        self, problem: Problem, settings: Settings, seed: np.random.SeedSequence | None = None
+        self,
+        problem: Problem,
+        settings: Settings,
+        seed: np.random.SeedSequence | None = None,
+        unseen: str = "",
     ) -> None:
         self._problem, self._settings, self._seed = problem, settings, seed
+        self._unseen = unseen
         self.merger = Merger(problem, settings.merge)
         self.draws: list[Draws | None] = []
         self._n_evaluated = 0
@@ -163,6 +171,7 @@ class _Results:
             failures=report.failures,
             ended=report.ended,
             extrapolate=settings.extrapolate,
+            sweep=self._unseen,
         )
 
 
@@ -178,16 +187,17 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             seed, pool = continue_run(folder, inputs, problem)
         else:
             seed, pool = seed_sequence(settings.random_state), None
+        unseen = ""
         if pool is not None:
             problem = replace(problem, pool=tuple(pool))
         elif settings.traits.engineers:
-            problem = _sweep(problem, settings, stop_event)
+            problem, unseen = _sweep(problem, settings, stop_event)
         if folder is not None and pool is None:
             swept = not stop_event.is_set
             begin_run(folder, inputs, seed, problem, swept=swept)
             # Chains that start from half a pool belong to another run: do not keep their states.
             folder = folder if swept else None
-        results = _Results(problem, settings, seed)
+        results = _Results(problem, settings, seed, unseen)
 
         def agree(so_far: list[ChainResult]) -> bool:
             merged = merge_chains(so_far, problem, settings.merge)
@@ -209,22 +219,36 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
     return problem, results, report
 
 
-def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> Problem:
-    """Put the most promising simple features into the pool, within the time budget."""
+def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple[Problem, str]:
+    """Put the most promising simple features into the pool, within its share of the time budget.
+
+    Also says what was not looked at.
+    """
     started = perf_counter()
     alone = problem.without_latent()
+    limit = _SWEEP_SHARE * problem.budget.stop.seconds
 
     def pause() -> bool:
-        return stop_event.is_set
+        return stop_event.is_set or perf_counter() - started > limit
 
+    unseen: list[str] = []
     laws = tuple(sweep_projections(alone, pause)) if settings.sweep_projections else ()
-    simple = sweep_features(alone, settings.sweep, pause)
+    simple = sweep_features(alone, settings.sweep, pause, unseen.append)
     numbers = sweep_numbers(alone, simple, pause)
     swept = (*laws, *_alternated(simple, numbers))
+    seconds = perf_counter() - started
+    stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
+    limited = "The sweep did not look at {}: there are too many."
+    text = (stopped if pause() else limited).format(unseen[0]) if unseen else ""
+    problem = replace(problem, pool=problem.pool + swept)
+    return _with_less_time(problem, seconds), text
+
+
+def _with_less_time(problem: Problem, seconds: float) -> Problem:
+    """The problem with a time budget of which some is spent."""
     stop = problem.budget.stop
-    stop = replace(stop, seconds=max(stop.seconds - (perf_counter() - started), 0.0))
-    budget = replace(problem.budget, stop=stop)
-    return replace(problem, pool=problem.pool + swept, budget=budget)
+    stop = replace(stop, seconds=max(stop.seconds - seconds, 0.0))
+    return replace(problem, budget=replace(problem.budget, stop=stop))
 
 
 def _alternated(first: list[Feature], second: list[Feature]) -> Iterator[Feature]:

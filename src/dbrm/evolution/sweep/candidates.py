@@ -48,7 +48,8 @@ class SimpleFeatures:
     """All features of at most some complexity over these covariates, on some of the rows.
 
     When `pause` returns true while columns are computed, complexities that are not done are left
-    out. `complexity` is the largest of which all products and modifications are looked at.
+    out. `complexity` is the largest of which all products are looked at, `unseen` says what is
+    not.
     """
 
     def __init__(self, problem: Problem, names: list[str], most: int, pause: Pause) -> None:
@@ -66,16 +67,16 @@ class SimpleFeatures:
             self._raw.append(raw)
             units.append(unit)
         self._pairs, self.complexity = self._pair_levels(len(levels), most)
+        self.unseen: list[str] = []
+        if self.complexity < most:
+            rest = [str(complexity) for complexity in range(self.complexity + 1, most + 1)]
+            self.unseen.append(f"features of complexity {' and '.join(rest)}")
         self._subsets = self._many_factors()
-        units += [
-            to_unit_length(
-                product_columns(self._raw[0], part), smallest=_FLAT_SINGLE, in_place=True
-            )
-            for part in self._subsets
-        ]
+        for part in self._subsets:
+            columns = product_columns(self._raw[0], part)
+            units.append(to_unit_length(columns, smallest=_FLAT_SINGLE, in_place=True))
         self._columns: Single = np.hstack(units)
         self._prior = self._log_priors(len(levels))
-        self._products = {(a, b): PairProducts(self._raw[a], self._raw[b]) for a, b in self._pairs}
         self.count = self._columns.shape[1] + sum(
             self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
         )
@@ -83,30 +84,28 @@ class SimpleFeatures:
         thinned = self.rows.size < problem.n_rows
         self._noise = 2.0 * log(self.count) / self.rows.size if thinned else 0.0
 
-    def _pair_levels(self, held: int, most: int) -> tuple[list[tuple[int, int]], int]:
-        """Pairs of levels whose products are too many to hold but not to score.
+    def _pair_levels(self, held: int, most: int) -> tuple[dict[tuple[int, int], PairProducts], int]:
+        """Products of two levels that are too many to hold but not to score.
 
         Also the largest complexity of which all products are looked at.
         """
-        pairs: list[tuple[int, int]] = []
-        complete = held
+        raw = self._raw
+        pairs: dict[tuple[int, int], PairProducts] = {}
         for total in range(held + 1, most + 1):
-            for first in range(1, total // 2 + 1):
-                second = total - first
-                if second > held:
-                    continue
-                n_pairs = self._raw[first - 1].shape[1] * self._raw[second - 1].shape[1]
+            for first in range(max(total - held, 1), total // 2 + 1):
+                left, right = first - 1, total - first - 1
+                n_pairs = raw[left].shape[1] * raw[right].shape[1]
                 if n_pairs > _MOST_PAIRS or self._pause():
-                    return pairs, complete
+                    return pairs, total - 1
                 if n_pairs:
-                    pairs.append((first - 1, second - 1))
-            complete = total
-        return pairs, complete
+                    pairs[left, right] = PairProducts(raw[left], raw[right])
+        return pairs, most
 
     def _many_factors(self) -> list[list[Subset]]:
         """Products of more covariates than the others have, by size."""
         largest = most_factors(self._problem.grammar, len(self._names))
-        if self._pause():
+        if largest > self.complexity and self._pause():
+            self.unseen.append(f"products of more than {self.complexity} covariates")
             return []
         count = _PRODUCT_CELLS // self.rows.size
         # The generator is the same in every run: the sweep is not random.
@@ -152,8 +151,8 @@ class SimpleFeatures:
             gain = partial(self._gain, score_test.gain)
             ranked = list(self._best_held(gain, shares[k], count))
             if np.any(residual := baselines.residuals[:, k]):
-                for first, second in self._pairs:
-                    ranked += self._best_pairs(gain, residual, (first, second), count)
+                for levels in self._pairs:
+                    ranked += self._best_pairs(gain, residual, levels, count)
                 if len(self._names) < self._problem.table.n_columns:
                     ranked += self._best_outsiders(gain, residual, count)
             ranked = [pair for pair in ranked if pair[0] > -np.inf]
@@ -183,12 +182,13 @@ class SimpleFeatures:
         """The best products of a feature of one level and one of another."""
         n_right = self._raw[levels[1]].shape[1]
         places, values = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-        for start, shares in self._products[levels].shares(residual):
+        for start, shares in self._pairs[levels].shares(residual):
             flat = shares.ravel()
             best = np.argpartition(-flat, min(count, flat.size - 1))[:count]
             places.append(start * n_right + best)
             values.append(flat[best])
-            if self._pause():
+            if self._pause() and start + shares.shape[0] < self._raw[levels[0]].shape[1]:
+                self.unseen.append(f"some products of complexity {sum(levels) + 2}")
                 break
         value, place = np.concatenate(values), np.concatenate(places)
         order = np.lexsort((place, -value))[:count]
@@ -208,6 +208,7 @@ class SimpleFeatures:
         left = np.hstack([np.ones((residual.size, 1), np.float32), self._raw[0]])
         for start in range(0, table.n_columns, _OUTSIDERS):
             if self._pause():
+                self.unseen.append("some of the covariates")
                 return
             names = table.names[start : start + _OUTSIDERS]
             right, _ = _to_single(table.values[self.rows, start : start + _OUTSIDERS])

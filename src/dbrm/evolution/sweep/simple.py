@@ -8,7 +8,7 @@ from. The sweep is deterministic, and its ranking is never reported: it only dec
 chains look first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log
 
@@ -43,18 +43,28 @@ _MOST_COVARIATES = 60
 _AT_ONCE = 64
 
 
-def sweep_features(problem: Problem, max_complexity: int, pause: Pause = never) -> list[Feature]:
+def sweep_features(
+    problem: Problem,
+    max_complexity: int,
+    pause: Pause = never,
+    note: Callable[[str], None] | None = None,
+) -> list[Feature]:
     """Return the features of largest expected gain and at most this complexity, best first.
 
     The complexity is lowered, and rows are thinned out evenly, until the work fits the
     limits of this package. When `pause` returns true, those found until then are returned.
+    `note` is told what was not looked at, for either reason.
     """
     most = min(max_complexity, problem.grammar.max_complexity)
-    if most < 2 or problem.table.n_columns == 0 or pause():
+    if most < 2 or problem.table.n_columns == 0:
         return []
     thinned = _thin(problem)
     candidates = SimpleFeatures(thinned, _strongest(thinned, _MOST_COVARIATES), most, pause)
-    found = _Sweep(thinned, candidates, pause, problem.n_rows).features()
+    sweep = _Sweep(thinned, candidates, pause, problem.n_rows)
+    found = sweep.features()
+    unseen = list(dict.fromkeys([*candidates.unseen, *sweep.unseen]))
+    if note is not None and unseen:
+        note("; ".join(unseen))
     # Numbers in features (knots, centres, scales) come from all rows.
     cache = ColumnCache()
     return [fit_knots(feature, problem.table, cache) for feature in found]
@@ -85,6 +95,10 @@ def _strongest(problem: Problem, most: int) -> list[str]:
     return [names[j] for j in np.sort(np.argsort(-strength, kind="stable")[:most])]
 
 
+def _counted(count: int) -> str:
+    return "feature" if count == 1 else f"{count} features"
+
+
 class _Sweep:
     """Finds leaders among the candidates, and collects what ranks high beside them."""
 
@@ -98,6 +112,7 @@ class _Sweep:
         # On some of the rows the best of many candidates looks better than it is.
         thinned = problem.table.n_rows < n_rows
         self._noise = 2.0 * log(candidates.count) / problem.table.n_rows if thinned else 0.0
+        self.unseen: list[str] = []
 
     def features(self) -> list[Feature]:
         """Find leaders one by one, exchange each for something better, collect the best.
@@ -129,6 +144,7 @@ class _Sweep:
             leaders.extend(best)
             pool.add(features, take)
             if self._pause():
+                self.unseen.append(f"what fits beside the best {_counted(len(leaders))}")
                 break
         return pool.best_subset(leaders, leaders)
 
@@ -210,6 +226,8 @@ class _Sweep:
         gains = {feature.key: [-np.inf] * n_baselines for feature in features}
         unique = list({feature.key: feature for feature in features}.values())
         for start in range(0, len(unique), _AT_ONCE):
+            if start and self._pause():
+                break
             pairs = [(f, self._pool.evaluate(f)) for f in unique[start : start + _AT_ONCE]]
             columns = [pair[1] for _, pair in pairs if pair is not None]
             known = [f for f, pair in pairs if pair is not None]
