@@ -114,6 +114,23 @@ def test_evolution_stops_after_enough_different_models(data):
 
 
 @pytest.mark.parametrize("algorithm", ["rgmjmcmc", "pool-gibbs"])
+@pytest.mark.parametrize("limit", [{"max_evaluations": 3000}, {"max_unique": 60}])
+def test_reversible_samplers_heed_numbers_of_models(data, algorithm, limit):
+    """Half of them are for evolution, the others for draws."""
+    options = QUICK | {"algorithm": algorithm, "n_populations": 200, "population_size": 6}
+    posterior = dbrm.fit(*data, **options, n_final=10_000_000, **limit)
+    assert 60 <= posterior.record.n_evaluated < 20_000
+
+
+@pytest.mark.parametrize("limit", ["max_evaluations", "max_unique", "max_models"])
+def test_an_enumeration_is_complete_or_refused(data, limit):
+    n_models = dbrm.fit(*data, algorithm="enumerate").record.n_evaluated
+    dbrm.fit(*data, algorithm="enumerate", **{limit: n_models})
+    with pytest.raises(InvalidSettingError, match=f"visits all {n_models} models.*allow 31"):
+        dbrm.fit(*data, algorithm="enumerate", **{limit: 31})
+
+
+@pytest.mark.parametrize("algorithm", ["rgmjmcmc", "pool-gibbs"])
 def test_reversible_samplers_heed_the_time(data, algorithm):
     options = QUICK | {"algorithm": algorithm, "n_final": 10_000_000, "time_budget": 1.0}
     assert dbrm.fit(*data, **options).record.seconds < 20

@@ -119,12 +119,12 @@ class ChainRecord:
         """Whether this share of the time budget is spent."""
         return self.seconds > share * self.problem.budget.stop.seconds
 
-    def has_enough(self) -> bool:
-        """Whether the limit on evaluations or on different models is reached."""
+    def has_enough(self, share: float = 1.0) -> bool:
+        """Whether this share of the limit on evaluations or on different models is reached."""
         stop = self.problem.budget.stop
-        if self.n_evaluated >= stop.evaluations:
+        if self.n_evaluated >= share * stop.evaluations:
             return True
-        return stop.unique_models is not None and self.n_unique >= stop.unique_models
+        return stop.unique_models is not None and self.n_unique >= share * stop.unique_models
 
     def has_stalled(self) -> bool:
         """Whether the last populations, as many as there is patience for, brought nothing new."""

@@ -24,7 +24,7 @@ from dbrm.chains import (
     run_chains,
     seed_sequence,
 )
-from dbrm.errors import DBRMWarning, InvalidDataError
+from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
 from dbrm.evidence import find_family
 from dbrm.evolution import (
     ChainResult,
@@ -268,6 +268,15 @@ def _enumerate(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, 
             f"for this family; X has {n_columns}. Choose another algorithm to search instead."
         )
         raise InvalidDataError(msg)
+    limits = settings.max_evaluations, settings.max_unique, settings.max_models
+    fewest = min((limit for limit in limits if limit is not None), default=inf)
+    if 2**n_columns > fewest:
+        msg = (
+            f"algorithm='enumerate' visits all {2**n_columns:,} models; max_evaluations, "
+            f"max_unique or max_models allow {fewest:,}. Leave them out, or choose another "
+            "algorithm."
+        )
+        raise InvalidSettingError(msg)
     budget = replace(
         problem.budget, window=_WIDE_WINDOW, max_models=_MOST_MODELS, max_merged=_MOST_MODELS
     )

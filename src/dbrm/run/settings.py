@@ -110,9 +110,10 @@ class Settings:
         Theorem 1 of the paper then holds given them: the chain can reach all models of
         at most `population_size` minus ``len(keep)`` other features.
     max_unique, max_evaluations, time_budget
-        End the evolution of a chain after this number of different models or of evaluations,
-        or the run after this number of seconds. The limits are checked between populations;
-        the reversible samplers spend half of the time on evolution.
+        End a chain after this number of different models or of evaluations, or the run after
+        this number of seconds. The limits are checked between populations, and between the steps
+        of samplers; the reversible samplers spend half of them on evolution, the sweep at most a
+        third of the time.
     max_models
         End the run after this number of different models: each chain after its share of them.
     max_memory

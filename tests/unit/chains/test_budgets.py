@@ -32,10 +32,22 @@ def test_models_end_every_algorithm(wide, data):
     posterior = dbrm.fit(
         *wide, algorithm="mjmcmc", n_chains=2, n_final=10_000_000, max_models=4000, random_state=1
     )
-    assert 4000 <= posterior.record.n_evaluated < 400_000
+    assert 4000 <= posterior.record.n_evaluated < 6000
     options = {"n_chains": 2, "n_populations": 10_000, "transforms": ["sin"], "random_state": 1}
     posterior = dbrm.fit(*data, **options, max_models=600)
     assert 100 < len(posterior.models) < 60_000
+
+
+def test_a_sweep_out_of_time_says_what_it_did_not_look_at(wide, tmp_path):
+    """The share of a tiny budget is spent at once; what was ranked still forms a pool."""
+    posterior = dbrm.fit(*wide, n_chains=1, n_populations=2, random_state=1, time_budget=0.01)
+    said = posterior.record.sweep
+    assert said.startswith("The sweep stopped after ")
+    assert "features of complexity" in said
+    assert said in posterior.summary().replace("\n", " ")
+    posterior.save(tmp_path / "run.dbrm")
+    assert dbrm.load(tmp_path / "run.dbrm").record.sweep == said
+    assert posterior._problem.pool
 
 
 def test_memory_bounds_the_models_kept(wide):

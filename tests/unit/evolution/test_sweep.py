@@ -170,6 +170,40 @@ def test_of_many_rows_some_are_compared_and_all_give_the_constants(rng, pose, mo
     assert everywhere.text.startswith("sin((x2 - ")
 
 
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        (0, "features of complexity 2, 3 and 4"),
+        (10, "features of complexity 4; products of more than 3 covariates"),
+        (14, "what fits beside the best feature"),
+        (40, ""),
+    ],
+)
+def test_a_sweep_can_be_interrupted_anywhere(rng, pose, calls, said):
+    """What was found is returned; what was not looked at is said."""
+    values, response = planted(rng)
+    problem = pose(values, response, transforms=("tanh", "sin"))
+    asked, notes = [], []
+
+    def pause():
+        asked.append(None)
+        return len(asked) > calls
+
+    pool = sweep_features(problem, 4, pause, notes.append)
+    assert pool
+    assert "".join(notes).startswith(said)
+    assert bool(notes) == bool(said)
+
+
+def test_too_many_features_are_said(rng, pose, monkeypatch):
+    monkeypatch.setattr(candidates, "_MOST_PAIRS", 100)
+    monkeypatch.setattr(candidates, "_MOST_CELLS", 20_000)
+    notes = []
+    values, response = planted(rng)
+    sweep_features(pose(values, response, transforms=("tanh", "sin")), 4, note=notes.append)
+    assert notes == ["features of complexity 3 and 4"]
+
+
 def test_products_of_many_covariates_are_looked_at(rng, pose):
     """No part of the parity of six signs shows anything."""
     signs = rng.choice([-1.0, 1.0], size=(200, 9))

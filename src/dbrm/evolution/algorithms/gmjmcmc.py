@@ -39,13 +39,11 @@ class Evolution:
     the first has not seen.
     """
 
-    def __init__(
-        self, rng: np.random.Generator, chain: ChainRecord, *, share_of_time: float = 1.0
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, chain: ChainRecord, *, share: float = 1.0) -> None:
         grammar = chain.problem.grammar
         self._rng = rng
         self._chain = chain
-        self._share_of_time = share_of_time
+        self._share = share
         self._memory = OperatorMemory(grammar.operators) if grammar.adaptive else None
         self._screener = Screener(chain.problem) if grammar.operators.informed > 0.0 else None
         self._numbers = np.zeros(0, dtype=np.int32)
@@ -75,8 +73,8 @@ class Evolution:
         owed = self.n_done == 1 and bool(chain.problem.pool)
         self.finished = (
             self.n_done == budget.n_populations
-            or (chain.out_of_time(self._share_of_time) and not owed)
-            or chain.has_enough()
+            or (chain.out_of_time(self._share) and not owed)
+            or chain.has_enough(self._share)
             or chain.has_stalled()
         )
 

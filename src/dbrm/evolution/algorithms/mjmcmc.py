@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 from time import perf_counter
 from typing import Any, final
 
@@ -90,14 +91,18 @@ class MjmcmcChain(AbstractChain):
 
     @property
     def finished(self) -> bool:
-        stop = self._chain.problem.budget.stop
-        n_models = self._walker.n_models
         return (
             self._walker.n_done == self._n_steps
             or (self._walker.n_done > 0 and self._chain.out_of_time())
-            or n_models >= stop.evaluations
-            or (stop.unique_models is not None and n_models >= stop.unique_models)
+            or self._n_wanted <= 0
         )
+
+    @property
+    def _n_wanted(self) -> float:
+        """Models that are left to visit within the limits."""
+        stop = self._chain.problem.budget.stop
+        unique = inf if stop.unique_models is None else stop.unique_models
+        return min(stop.evaluations, unique) - self._walker.n_models
 
     @property
     def n_done(self) -> int:
@@ -105,7 +110,11 @@ class MjmcmcChain(AbstractChain):
 
     def advance(self, most: int) -> None:
         before = perf_counter()
-        self._walker.walk(self._rng, min(self._piece, most))
+        n_steps = min(self._piece, most)
+        # Most steps visit one model or none; near a limit few are made at once.
+        if (n_wanted := self._n_wanted) < inf:
+            n_steps = min(n_steps, max(int(n_wanted), 1))
+        self._walker.walk(self._rng, n_steps)
         spent = max(perf_counter() - before, 1e-6)
         self._piece = int(self._piece * min(max(_PIECE_SECONDS / spent, 0.1), 10.0)) + 1
 

@@ -48,7 +48,7 @@ class AbstractSampling(AbstractChain):
     def __init__(self, rng: np.random.Generator, problem: Problem) -> None:
         self._rng = rng
         self._chain = ChainRecord(problem)
-        self._evolution = Evolution(rng, self._chain, share_of_time=0.5)
+        self._evolution = Evolution(rng, self._chain, share=0.5)
         self._draws: list[tuple[float, float]] = []
 
     @abstractmethod
@@ -71,7 +71,7 @@ class AbstractSampling(AbstractChain):
     def finished(self) -> bool:
         return self._evolution.finished and (
             len(self._draws) == self._chain.problem.budget.n_final
-            or (len(self._draws) > 0 and self._chain.out_of_time())
+            or (len(self._draws) > 0 and (self._chain.out_of_time() or self._chain.has_enough()))
         )
 
     @property

@@ -69,8 +69,8 @@ class SimpleFeatures:
         self._pairs, self.complexity = self._pair_levels(len(levels), most)
         self.unseen: list[str] = []
         if self.complexity < most:
-            rest = [str(complexity) for complexity in range(self.complexity + 1, most + 1)]
-            self.unseen.append(f"features of complexity {' and '.join(rest)}")
+            rest = ", ".join(str(k) for k in range(self.complexity + 1, most + 1))
+            self.unseen.append(f"features of complexity {' and '.join(rest.rsplit(', ', 1))}")
         self._subsets = self._many_factors()
         for part in self._subsets:
             columns = product_columns(self._raw[0], part)
