@@ -231,7 +231,9 @@ def _decompose(design: Matrix, n_fixed: int) -> tuple[Matrix, Matrix, IntArray]:
     lengths = np.linalg.norm(design, axis=0)
     design = design / np.where(lengths > 0.0, lengths, 1.0)
     basis, triangle = np.linalg.qr(design)
-    kept = np.abs(np.diag(triangle)) > _DEPENDENT
+    # Of more columns than rows the last ones depend on the others.
+    kept = np.zeros(lengths.size, dtype=np.bool_)
+    kept[: len(triangle)] = np.abs(np.diag(triangle)) > _DEPENDENT
     if not kept.all():
         basis, triangle = np.linalg.qr(design[:, kept])
     free = int(kept[:n_fixed].sum())

@@ -79,8 +79,9 @@ class Target:
         left = squares - float(inside @ inside)
         if not _FLAT * squares < left < np.inf:
             return 0.0
-        whole = float(self.residual @ self.residual)
-        return min(float(self.residual @ column) ** 2 / (left * whole), _MOST)
+        whole = left * float(self.residual @ self.residual)
+        # A perfect fit leaves nothing to explain.
+        return min(float(self.residual @ column) ** 2 / whole, _MOST) if whole > 0.0 else 0.0
 
     def normal_equations(self, rows: Matrix) -> tuple[Matrix, Column]:
         """Inner products of columns, the rows of a matrix, outside the model; with the residual."""

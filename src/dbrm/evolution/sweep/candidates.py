@@ -34,6 +34,8 @@ _MOST_CELLS, _OUT_OF_CORE_SHARE, _PRODUCT_CELLS = 20_000_000, 0.5, 8_000_000
 _MOST_ROWS, _FEWEST_ROWS = 2_000, 1_000
 # Most pairs of columns whose products are scored in one round.
 _MOST_PAIRS = 3_000_000
+# Fewer rows do not make room for more products: they could not tell them apart.
+_FEW_ROWS = 200
 # Smallest standard deviation of a column, relative to its largest absolute value, by precision.
 _FLAT, _FLAT_SINGLE = 1e-9, 1e-6
 # Share of a column's variance outside a span that single precision cannot tell from nothing.
@@ -107,7 +109,7 @@ class SimpleFeatures:
         if largest > self.complexity and self._pause():
             self.unseen.append(f"products of more than {self.complexity} covariates")
             return []
-        count = _PRODUCT_CELLS // self.rows.size
+        count = _PRODUCT_CELLS // max(self.rows.size, _FEW_ROWS)
         # The generator is the same in every run: the sweep is not random.
         rng = np.random.default_rng(0)
         return list(draw_subsets(rng, len(self._names), self.complexity + 1, largest, count))
@@ -169,7 +171,10 @@ class SimpleFeatures:
     ) -> Iterator[Ranked]:
         usable = np.isfinite(shares)
         gains = np.where(usable, gain(np.where(usable, shares, 0.0)) + self._prior, -np.inf)
-        for p in np.argsort(-gains, kind="stable")[:count].tolist():
+        # Those of the same gain in their order, as if all were sorted.
+        least = np.partition(gains, -count)[-count] if count < gains.size else -np.inf
+        some = np.flatnonzero(gains >= least)
+        for p in some[np.argsort(-gains[some], kind="stable")[:count]].tolist():
             yield float(gains[p]), partial(self._feature, p)
 
     def _best_pairs(

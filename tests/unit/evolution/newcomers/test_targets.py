@@ -5,6 +5,7 @@ import pytest
 
 from dbrm.evolution.newcomers.constants import propose_constants
 from dbrm.evolution.newcomers.knots import propose_knots
+from dbrm.evolution.newcomers.screen import _decompose
 from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import covariate, get_transform
 
@@ -71,3 +72,16 @@ def test_constants_of_weighted_rows(rng):
     target = Target.of(scores, weights=weights)
     (found,) = propose_constants([X], x[:, None], [target], [exp], 1)
     assert found.weights[0] == pytest.approx(-0.4, abs=0.02)
+
+
+def test_a_perfect_fit_leaves_nothing_to_explain(rng):
+    target = Target.of(np.zeros(12))
+    assert target.share(rng.normal(size=12)) == 0.0
+
+
+def test_of_more_columns_than_rows_only_some_are_kept(rng):
+    design = np.column_stack([np.ones(5), rng.normal(size=(5, 8))])
+    basis, directions, kept = _decompose(design, 1)
+    np.testing.assert_array_equal(kept, np.arange(4))
+    assert directions.shape == (4, 5)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-12)
