@@ -25,6 +25,7 @@ import laws as known_laws  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 from mass_found import parity as signs  # noqa: E402
+from memory import measure as measure_memory  # noqa: E402
 from page import RESULTS, keep, kept, machine, read_rows  # noqa: E402
 from search_goals_page import GOALS, write_page  # noqa: E402
 from tall_data import simulate  # noqa: E402
@@ -293,10 +294,8 @@ def deep_law(n_seeds, settings=None):
 
 def memory(n_seeds, sizes=(1_000, 1_000_000)):  # noqa: ARG001
     """Peak memory of default fits, each in a process of its own, as `memory.py` measures it."""
-    from memory import measure
-
     families = ("gaussian", "binomial", "poisson")
-    return {"fits": [measure(family, n) for n in sizes for family in families]}
+    return {"fits": [measure_memory(family, n) for n in sizes for family in families]}
 
 
 # Name of the row -> measurement and its usual number of seeds.

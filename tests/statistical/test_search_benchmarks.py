@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-NAMES = ("page", "mass_found", "laws", "tall_data", "search_goals_page", "search_goals")
+NAMES = ("page", "mass_found", "laws", "memory", "tall_data", "search_goals_page", "search_goals")
 QUICK = {"n_chains": 1, "n_populations": 2, "sweep": 2}
 
 
