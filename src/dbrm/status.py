@@ -19,6 +19,7 @@ class Status(IntEnum):
     CONSTANT = 3
     FEW_ROWS = 4
     SATURATED = 5
+    ALIASED = 6
     # Models
     RANK_DEFICIENT = 10
     PERFECT_FIT = 11
@@ -44,6 +45,7 @@ _MEANINGS = {
     Status.CONSTANT: "the feature is constant on the training rows",
     Status.FEW_ROWS: "the feature varies in a handful of training rows only",
     Status.SATURATED: "a function in the feature hardly varies, compared with its whole range",
+    Status.ALIASED: "a periodic function in the feature oscillates between neighbouring rows",
     Status.RANK_DEFICIENT: "the model's columns are linearly dependent",
     Status.PERFECT_FIT: "the model fits the training rows perfectly; the residual floor applies",
     Status.SEPARATED: "the likelihood has no maximum, only a supremum: the columns separate the "

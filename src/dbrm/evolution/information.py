@@ -10,8 +10,10 @@ weight :math:`w_i` the effective number of rows is
 :math:`n` divided by the kurtosis: about :math:`k` for a dummy of :math:`k` rows. Bounded
 functions must have more than a handful of them. Powers and products may have long tails, as
 the data have, and laws reach into them: they are refused where all but a handful of rows have
-the same value to six digits, unless that is so of the response, too. Covariates are the
-user's own and may be as they are. It sees features and columns, no models.
+the same value to six digits, unless that is so of the response, too. A periodic function whose
+argument steps over more than half a wave from row to row, at a handful of rows or more, is a table
+of random numbers there, and one of thousands of them fits whatever is left: it is refused.
+Covariates are the user's own and may be as they are. It sees features and columns, no models.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,15 @@ import numpy as np
 
 from dbrm._typing import Column
 from dbrm.evidence import AbstractEngine, GaussianEngine
-from dbrm.features import ColumnCache, Covariate, Feature, walk
+from dbrm.evolution.newcomers.function_shapes import Kind, shape_of
+from dbrm.features import (
+    ColumnCache,
+    Covariate,
+    Feature,
+    Modification,
+    Projection,
+    walk,
+)
 from dbrm.status import Status
 
 __all__ = ["InformationRule", "effective_rows"]
@@ -67,6 +77,9 @@ class InformationRule:
 
     def is_a_dummy(self, column: Column) -> bool:
         """Whether all but a handful of rows have the same value."""
+        # A dummy of k rows has about k effective rows, and the median takes time.
+        if effective_rows(column, self.weights) > 3.0 * self.least:
+            return False
         apart = np.abs(column - np.median(column))
         return float(self.weights @ (apart > _SAME * np.max(apart))) < self.least
 
@@ -76,6 +89,8 @@ class InformationRule:
             if node.transform is None or not node.transform.bounded:
                 continue
             column = columns[node.text]
+            if self._aliased(node, columns):
+                return Status.ALIASED
             if float(np.ptp(column)) < _SATURATED * node.transform.extent:
                 return Status.SATURATED
             if effective_rows(column, self.weights) < self.least:
@@ -84,6 +99,22 @@ class InformationRule:
         if made and not self.response_is_a_dummy and self.is_a_dummy(columns[feature.text]):
             return Status.FEW_ROWS
         return Status.OK
+
+
+    def _aliased(self, node: Feature, columns: ColumnCache) -> bool:
+        """Whether a periodic function steps over half a wave at a handful of rows or more."""
+        assert node.transform is not None
+        shape = shape_of(node.transform)
+        if shape is None or shape.kind is not Kind.WAVE:
+            return False
+        assert isinstance(node, Modification | Projection)
+        argument = node.argument(columns)
+        half = np.pi / shape.frequency
+        # Few half waves in the whole range cannot be stepped over.
+        if float(np.ptp(argument)) < self.least * half:
+            return False
+        steps = np.diff(np.sort(argument))
+        return np.count_nonzero(steps > half) >= self.least
 
 
 def effective_rows(column: Column, weights: Column) -> float:

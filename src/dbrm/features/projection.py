@@ -25,9 +25,9 @@ class Projection(Feature):
     r"""A transform of a weighted sum, :math:`g(\alpha_0 + \sum_r \alpha_r F_r)`.
 
     Its width is the number of weights, the bias included, plus the children's
-    widths; its depth one more than the deepest child's. A single weight that belongs to the
-    identity, ``exp{-0.4*x}``, has the width two, of the function and its number: otherwise the
-    choice of the number would cost nothing beside ``exp(x)``.
+    widths; its depth one more than the deepest child's. Where the weights belong to the identity
+    the bias counts also if there is none: ``exp{-0.4*x}`` has the width two, of the function and
+    its number, otherwise the choice of the number would cost nothing beside ``exp(x)``.
 
     Parameters
     ----------
@@ -85,9 +85,7 @@ class Projection(Feature):
         _set(node, "bias", bias)
         _set(node, "weights_in_identity", bool(weights_in_identity))
         _set(node, "knot", knot)
-        own_width = len(numbers) + (bias is not None)
-        if weights_in_identity:
-            own_width = max(own_width, 2)
+        own_width = len(numbers) + (bias is not None or weights_in_identity)
         names = [child.canonical for child in features]
         inner = (
             _affine_text(names, numbers, bias)

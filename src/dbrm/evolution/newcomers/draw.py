@@ -30,7 +30,7 @@ _CELLS, _MOST_RECIPES = 500_000, 2_000
 # Draws from the pool among the bases.
 _FROM_POOL = 20
 # Share of populations for which numbers inside functions are fitted; arguments, and features each.
-_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.3, 4, 2
+_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.2, 4, 2
 # Draws for each newcomer that is wanted.
 _TRIES = 3
 

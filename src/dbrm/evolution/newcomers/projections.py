@@ -17,7 +17,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evolution.newcomers.function_shapes import Kind, Shape, shapes_of
 from dbrm.evolution.newcomers.rounding import shortest
-from dbrm.evolution.newcomers.targets import Target
+from dbrm.evolution.newcomers.targets import Target, thinned_rows
 from dbrm.features import Feature, Transform, moments, project
 
 __all__ = ["propose_projections"]
@@ -25,7 +25,9 @@ __all__ = ["propose_projections"]
 _ANGLES = np.pi * np.array([1.0, 2.0, 3.0, 5.0, 6.0, 7.0]) / 8.0
 _SCALES = (0.5, 1.0, 2.0)
 # Fits for each feature that is wanted, and steps of each.
-_TRIED, _STEPS = 3, 12
+_TRIED, _STEPS = 2, 12
+# Rows on which the grid is screened.
+_SCREENED = 300
 # Largest scale of standardised columns: steeper functions are steps.
 _STEEPEST = 50.0
 # Share of a column's squares outside the model below which it is inside.
@@ -55,11 +57,12 @@ def propose_projections(
     shapes = shapes_of(tuple(transforms))
     scaled = [_standardized(column) for column in columns.T]
     sound = [j for j, column in enumerate(scaled) if column is not None]
+    few = target.thinned(_SCREENED)
     found: list[_Projection] = []
     with np.errstate(all="ignore"):
         for i, j in combinations(sound, 2):
             inputs = np.column_stack([scaled[i], scaled[j], np.ones(target.n_rows)])
-            found += _screen(target, inputs, (i, j), shapes)
+            found += _screen(few, inputs, (i, j), shapes)
         found.sort(key=lambda projection: -projection.share)
         fitted = [_fit(target, projection) for projection in found[: _TRIED * count]]
         fitted.sort(key=lambda projection: -projection.share)
@@ -113,6 +116,7 @@ def _screen(
     target: Target, inputs: Matrix, pair: tuple[int, int], shapes: Sequence[Shape]
 ) -> list[_Projection]:
     """The best point of the grid for each function."""
+    rows = thinned_rows(len(inputs), target.n_rows)
     angles, scales = np.repeat(_ANGLES, len(_SCALES)), np.tile(_SCALES, _ANGLES.size)
     weights = np.vstack([scales * np.cos(angles), scales * np.sin(angles), np.zeros(angles.size)])
     best = []
@@ -121,7 +125,7 @@ def _screen(
         shifts = (0.0, np.pi / 2) if shape.kind is Kind.WAVE else (0.0,)
         for shift in shifts:
             tried = weights + np.array([[0.0], [0.0], [shift]])
-            shares = _shares(target, shape.transform.apply(inputs @ tried))
+            shares = _shares(target, shape.transform.apply(inputs[rows] @ tried))
             k = int(np.argmax(shares))
             best.append(_Projection(shape, inputs, pair, tried[:, k], float(shares[k])))
     return best
@@ -130,7 +134,8 @@ def _screen(
 def _fit(target: Target, start: _Projection) -> _Projection:
     """Improve the weights by damped steps of Gauss and Newton."""
     transform, inputs = start.shape.transform, start.inputs
-    weights, share, damping = start.weights, start.share, 1e-2
+    weights, damping = start.weights, 1e-2
+    share = target.share(transform.apply(inputs @ weights))
     for _ in range(_STEPS):
         argument = inputs @ weights
         value = _outside(target, transform.apply(argument)[:, None])[:, 0]

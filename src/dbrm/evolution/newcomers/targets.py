@@ -14,9 +14,9 @@ from typing import Self, final
 
 import numpy as np
 
-from dbrm._typing import Column, Matrix
+from dbrm._typing import Column, IntArray, Matrix
 
-__all__ = ["Target"]
+__all__ = ["Target", "thinned_rows"]
 
 # A column with a smaller share of its squares outside the model is inside.
 _FLAT = 1e-10
@@ -72,6 +72,15 @@ class Target:
         """Number of rows."""
         return self.residual.size
 
+    def thinned(self, most: int) -> "Target":
+        """The same on at most so many rows, evenly thinned out."""
+        rows = thinned_rows(self.n_rows, most)
+        if rows.size == self.n_rows:
+            return self
+        basis, _ = np.linalg.qr(self.span[rows])
+        residual = self.residual[rows]
+        return Target(self.root[rows], residual - basis @ (basis.T @ residual), basis)
+
     def share(self, column: Column) -> float:
         """Share that a column explains; zero if there is nothing to explain it with."""
         column = column * self.root
@@ -99,3 +108,8 @@ class Target:
             self.root, self.residual - fitted * column, np.column_stack([self.span, column])
         )
         return left, fitted**2 / float(self.residual @ self.residual)
+
+
+def thinned_rows(n_rows: int, most: int) -> IntArray:
+    """Positions of at most so many rows, evenly spaced."""
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
