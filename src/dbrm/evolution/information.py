@@ -100,7 +100,6 @@ class InformationRule:
             return Status.FEW_ROWS
         return Status.OK
 
-
     def _aliased(self, node: Feature, columns: ColumnCache) -> bool:
         """Whether a periodic function steps over half a wave at a handful of rows or more."""
         assert node.transform is not None
@@ -114,7 +113,7 @@ class InformationRule:
         if float(np.ptp(argument)) < self.least * half:
             return False
         steps = np.diff(np.sort(argument))
-        return np.count_nonzero(steps > half) >= self.least
+        return bool(np.count_nonzero(steps > half) >= self.least)
 
 
 def effective_rows(column: Column, weights: Column) -> float:

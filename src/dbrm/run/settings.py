@@ -86,7 +86,10 @@ class Settings:
         :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`, by inverting :math:`g` on a Gaussian
         response; they join the pool.
     population_size, n_populations
-        Number of features in a population, and number of populations per chain.
+        Number of features in a population, and most populations per chain.
+    patience
+        A chain of populations ends when so many of them in a row hold no more mass than the best
+        one before; ``None`` for all `n_populations`. Presets have no patience limit.
     algorithm
         ``"gmjmcmc"`` (default), ``"rgmjmcmc"`` and ``"pool-gibbs"`` (chains whose
         stationary distribution is the posterior), ``"mjmcmc"`` and ``"enumerate"`` (the given

@@ -107,7 +107,7 @@ def _with_numbers(
     place = int(rng.integers(len(screen.places)))
     drawn = rng.choice(
         len(bases.features),
-        size=min(_ARGUMENTS, np.count_nonzero(bases.part)),
+        size=min(_ARGUMENTS, int(np.count_nonzero(bases.part))),
         replace=False,
         p=bases.part / bases.part.sum(),
     )
@@ -171,7 +171,7 @@ def _log_priors(
     """Log prior of each recipe's feature; under other priors than the paper's from an example."""
     prior = problem.model_prior
     if isinstance(prior, Complexity):
-        return -prior.penalty * complexity
+        return np.asarray(-prior.penalty * complexity, dtype=np.float64)
     kinds = np.column_stack([complexity, recipes[:, [0, 2, 3]] >= 0])
     _, examples, kind = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
     values = [

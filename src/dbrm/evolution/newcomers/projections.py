@@ -9,6 +9,7 @@ feature. Sees columns and residuals, never responses or priors.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import final
 
@@ -55,12 +56,15 @@ def propose_projections(
         Most features.
     """
     shapes = shapes_of(tuple(transforms))
-    scaled = [_standardized(column) for column in columns.T]
-    sound = [j for j, column in enumerate(scaled) if column is not None]
+    scaled = {
+        j: standard
+        for j, column in enumerate(columns.T)
+        if (standard := _standardized(column)) is not None
+    }
     few = target.thinned(_SCREENED)
     found: list[_Projection] = []
     with np.errstate(all="ignore"):
-        for i, j in combinations(sound, 2):
+        for i, j in combinations(scaled, 2):
             inputs = np.column_stack([scaled[i], scaled[j], np.ones(target.n_rows)])
             found += _screen(few, inputs, (i, j), shapes)
         found.sort(key=lambda projection: -projection.share)
@@ -176,23 +180,19 @@ def _feature(
     )
     weights = np.array([*slopes, shift])
 
-    def share_with(place: int, number: float) -> float:
+    def share_with(number: float, place: int) -> float:
         changed = weights.copy()
         changed[place] = number
         return target.share(transform.apply(plain @ changed))
 
     # A constant that gains less than half of its price is dropped.
-    whole, without = share_with(2, weights[2]), share_with(2, 0.0)
-    if n_rows * (np.log1p(-without) - np.log1p(-min(whole, 1.0 - 1e-12))) < np.log(n_rows):
+    whole, without = share_with(weights[2], 2), share_with(0.0, 2)
+    if n_rows * (np.log1p(-without) - np.log1p(-whole)) < np.log(n_rows):
         weights[2] = 0.0
     for place in (2, 0, 1):
         number = float(weights[place])
-        weights[place] = shortest(
-            number,
-            lambda value, place=place: min(share_with(place, value), 1.0 - 1e-12),
-            n_rows,
-            zero=place == 2,
-        )
+        share = partial(share_with, place=place)
+        weights[place] = shortest(number, share, n_rows, zero=place == 2)
     if not np.isfinite(weights).all() or not weights[:2].all():
         return None
     children = [bases[j] for j in projection.pair]

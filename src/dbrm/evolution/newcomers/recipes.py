@@ -12,7 +12,7 @@ become features.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -165,7 +165,7 @@ def draw_recipes(rng: np.random.Generator, bases: Bases, grammar: Grammar, count
         recipes[multiplied, 3] = second[multiplied]
         if old.size:
             chosen = bases.inside[rng.integers(len(bases.inside), size=old.size)]
-            recipes[np.ix_(old, [0, 1, 3])] = chosen
+            recipes[old, 0], recipes[old, 1], recipes[old, 3] = chosen.T
             # Another function, something else inside, or both.
             what = rng.random(old.size)
             other = old[what < 0.5]
@@ -181,7 +181,7 @@ def draw_recipes(rng: np.random.Generator, bases: Bases, grammar: Grammar, count
 def _draw(rng: np.random.Generator, weights: FloatArray, count: int) -> IntArray:
     cumulative = np.cumsum(weights)
     drawn = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
-    return np.minimum(drawn, weights.size - 1)
+    return np.asarray(np.minimum(drawn, weights.size - 1))
 
 
 def feature_of(recipe: Sequence[int], bases: Bases, grammar: Grammar) -> Feature:
@@ -199,7 +199,8 @@ def complexity_of(recipes: IntArray, bases: Bases) -> IntArray:
     """Complexity of each recipe's feature, as long as nothing cancels."""
     known = np.array([*(feature.complexity for feature in bases.features), 0])
     # The last entry, at position -1, is that of a base that is left out.
-    return known[recipes[:, 1:]].sum(axis=1) + (recipes[:, 0] != _NONE)
+    total = known[recipes[:, 1:]].sum(axis=1) + (recipes[:, 0] != _NONE)
+    return np.asarray(total, dtype=np.int64)
 
 
 def columns_of(recipes: IntArray, columns: Matrix, transforms: Sequence[Transform]) -> Matrix:
@@ -230,4 +231,6 @@ def _transformed(transform: Transform, rows: Matrix) -> Matrix:
         rows /= spread[:, None]
     if transform.quantile is None:
         return transform.apply(rows)
-    return transform.apply(rows, np.nanquantile(rows, transform.quantile, axis=1)[:, None])
+    # One knot per row; broadcasting does the rest.
+    knots: Any = np.nanquantile(rows, transform.quantile, axis=1)[:, None]
+    return transform.apply(rows, knots)

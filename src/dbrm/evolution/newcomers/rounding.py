@@ -8,7 +8,7 @@ import numpy as np
 __all__ = ["shortest"]
 
 # What rounding may cost (nats).
-_LOSS = 0.1
+_LOSS = 0.25
 _MOST_DIGITS = 12
 
 
