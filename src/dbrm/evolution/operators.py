@@ -125,9 +125,13 @@ class Grammar:
 
     @property
     def fits_numbers(self) -> bool:
-        """Whether numbers inside functions are fitted to what a model leaves."""
+        """Whether numbers inside functions are fitted to what a model leaves.
+
+        Not where weights are drawn and integrated over: there each draw counts.
+        """
         curved = self.operators.projection > 0.0 and bool(self.transforms)
-        return self.operators.informed > 0.0 and (curved or bool(self.knots))
+        informed = self.operators.informed > 0.0 and not self.projection.integrated
+        return informed and (curved or bool(self.knots))
 
     def admits(self, feature: Feature) -> bool:
         """Whether a feature keeps to the limits, is not excluded and makes sense.

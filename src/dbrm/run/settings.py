@@ -43,6 +43,7 @@ _COUNTS = (
     "max_evaluations",
     "max_models",
     "max_averaged",
+    "patience",
 )
 
 

@@ -67,10 +67,22 @@ def test_a_product_of_dummies_that_meet_in_two_rows_is_refused(table):
 
 
 @pytest.mark.parametrize(
-    "text", ["x*x", "sin(x)", "troot(x)", "log_abs(x)", "z*z", "a*z", "tanh(z)"]
+    "text", ["x*x", "sin(z)", "troot(x)", "log_abs(x)", "z*z", "a*z", "tanh(z)"]
 )
 def test_ordinary_features_pass(table, text):
     assert judge(text, table) is Status.OK
+
+
+def test_waves_shorter_than_the_steps_between_rows_are_refused(table):
+    """Ten waves over 200 rows can be seen; 156 waves are random numbers."""
+    assert judge("sin{0.06*x}", table) is Status.OK
+    assert judge("sin(x)", table) is Status.ALIASED
+    assert judge("z*cos{1.0*x + 2.0*z}", table) is Status.ALIASED
+
+
+def test_one_distant_row_does_not_make_a_wave_random(table):
+    distant = {"x": np.append(table["z"], 1e4)}
+    assert judge("sin(x)", distant) is Status.OK
 
 
 @pytest.mark.parametrize("text", ["x*x", "x*x*x", "troot(x*x*x*x)", "z*z*z*z*z*z"])

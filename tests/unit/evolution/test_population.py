@@ -203,7 +203,8 @@ def test_without_deletion_of_strong_features_the_grammar_is_not_explored(rng, po
 def test_all_models_of_all_populations_count(rng, pose):
     """The published implementation forgot those of earlier populations."""
     values = rng.normal(size=(60, 3))
-    problem = pose(values, values[:, 0] + rng.normal(size=60), n_populations=8)
+    blind = Operators(informed=0.0)
+    problem = pose(values, values[:, 0] + rng.normal(size=60), n_populations=8, operators=blind)
     found = proceed(Gmjmcmc(rng, problem)).result()
     keys = {key.tobytes() for key in found.models.keys}
     assert len(keys) == len(found.models)

@@ -7,6 +7,7 @@ from dbrm.evolution import proceed
 from dbrm.evolution.algorithms.gmjmcmc import Evolution
 from dbrm.evolution.algorithms.sampling import fill_reservoir
 from dbrm.evolution.chain import ChainRecord
+from dbrm.evolution.operators import Operators
 from dbrm.features import covariate, evaluate, multiply
 
 
@@ -20,7 +21,7 @@ def evolved(pose, values, rng):
     """A chain whose first phase is over; the response is a product and noise."""
     response = values[:, 0] * values[:, 1] + 0.5 * rng.normal(size=60)
     product = multiply(covariate("x1"), covariate("x2"))
-    chain = ChainRecord(pose(values, response, pool=(product,)))
+    chain = ChainRecord(pose(values, response, pool=(product,), operators=Operators(informed=0.0)))
     proceed(Evolution(rng, chain))
     return chain
 

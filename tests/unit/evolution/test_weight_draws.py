@@ -113,7 +113,13 @@ def fit(data, strategy, n_populations, **options):
     chosen = {
         "transforms": ["tanh"],
         "max_projection": 2,
-        "operators": {"mutation": 1, "crossover": 0, "modification": 0, "projection": 3},
+        "operators": {
+            "mutation": 1,
+            "crossover": 0,
+            "modification": 0,
+            "projection": 3,
+            "informed": 0,
+        },
         "keep": ["a", "b"],
         "max_depth": 1,
         "max_model_size": 3,

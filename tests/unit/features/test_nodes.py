@@ -381,7 +381,7 @@ def test_shortening_forgets_knots_of_what_has_changed():
 
 @pytest.mark.parametrize(
     ("text", "complexity"),
-    [("exp(x)", 2), ("exp{-0.4*x}", 3), ("exp{1.7 - 0.4*x}", 3), ("exp{-0.4*x + 0.2*z}", 3)],
+    [("exp(x)", 2), ("exp{-0.4*x}", 3), ("exp{1.7 - 0.4*x}", 3), ("exp{-0.4*x + 0.2*z}", 4)],
 )
 def test_a_number_in_the_identity_is_paid_for(text, complexity):
     assert parse_feature(text).complexity == complexity
