@@ -81,9 +81,9 @@ def watched(visit):
     """Let `visit` see every population that chains of this process refine."""
     usual = dbrm.evolution.chain.refine_population
 
-    def refine(population, terms, **limits):
+    def refine(population, terms, *, start=None, **limits):
         visit(population, terms, limits)
-        return usual(population, terms, **limits)
+        return usual(population, terms, start=start, **limits)
 
     dbrm.evolution.chain.refine_population = refine
     try:

@@ -28,10 +28,10 @@ from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms,
 
 __all__ = ["ExpandablePopulation", "refine_population"]
 
-# Models are evaluated that may be this many nats below the best, or two standard deviations of the
-# expected error more. The log of the share that is not known is added: a model whose log evidence
-# is known to a tenth of `_ACCURATE` counts as one with a tenth of its mass.
-_WINDOW, _DEVIATIONS = 7.0, 2.0
+# Models are evaluated that may be this many nats below the best, or so many standard deviations of
+# the expected error more. The log of the share that is not known is added: a model whose log
+# evidence is known to a tenth of `_ACCURATE` counts as one with a tenth of its mass.
+_WINDOW, _DEVIATIONS = 8.0, 2.5
 # Standard deviation, in nats, up to which the corrected approximation of a model is kept as its
 # log evidence.
 _ACCURATE = 0.1
@@ -39,7 +39,8 @@ _ACCURATE = 0.1
 _FAR, _SHORTLIST = 60.0, 3_000
 # All models of populations of this size are evaluated.
 _SMALL = 4
-# Evaluations at a time, rounds of expansion, and most evaluations of one population.
+# Evaluations at a time (later a fourth of those made), rounds of expansion, and most evaluations of
+# one population.
 _BATCH, _ROUNDS, _MOST = 8, 3, 1_000
 # Neighbours are evaluated of the models that hold this share of the mass, unless the approximation
 # would have to be off by so many standard deviations for one to be within so many nats.
@@ -177,7 +178,8 @@ class _Found:
             matters = ~self._is_done[candidates.models] & (highest >= peak - _WINDOW)
             if not matters.any():
                 return
-            order = np.argsort(-highest[matters], kind="stable")[:_BATCH]
+            most = min(max(_BATCH, self.n // 4), _MOST - self.n)
+            order = np.argsort(-highest[matters], kind="stable")[:most]
             self.evaluate(candidates.models[matters][order])
 
     def visit_neighbours(self, candidates: _Candidates, most: int) -> None:
