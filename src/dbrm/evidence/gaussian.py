@@ -231,8 +231,9 @@ class GaussianEngine(AbstractEngine):
         return [self.fit(columns[:, mask]) for mask in masks]
 
     def fit(self, columns: Matrix) -> ModelFit:
-        value, status = self.log_evidence(columns)
-        fraction = min(max(self.fraction(columns)[0], self.shape.floor), 1.0)
+        fraction, status = self.fraction(columns)
+        value, status = self._score(fraction, status, columns.shape[1])
+        fraction = min(max(fraction, self.shape.floor), 1.0)
         always = np.empty((self.n_rows, 0)) if self.always is None else self.always
         design = np.hstack([always, columns])
         summary = self.prior.summary(design.shape[1], fraction, self.shape)
