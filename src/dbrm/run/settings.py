@@ -98,7 +98,8 @@ class Settings:
     n_init, n_iter, n_final
         Steps of MJMCMC in the first, the middle and the last population
         (:math:`N_{init}, N_{expl}, N_{final}`), where populations are not searched exhaustively:
-        more than 20 features, or 18 for other than Gaussian responses; latent effects; presets.
+        more than 20 features, latent effects counted with them, or 18 for other than Gaussian
+        responses; presets.
         `n_iter` defaults to 20,000 for Gaussian responses and tall data, 500 otherwise and 200
         with latent effects, the others to `n_iter`. For the reversible samplers `n_final` counts
         their steps (default 1,000).
