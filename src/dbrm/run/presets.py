@@ -45,6 +45,7 @@ def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
         "latent_charge": "hyperparameter",
         "uncertainty": "laplace",
         "extrapolate": "hold",
+        "sweep_projections": True,
     }
 
 
@@ -58,6 +59,7 @@ def _paper_text(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
         "latent_charge": "effect",
         "uncertainty": "plugin",
         "extrapolate": "follow",
+        "sweep_projections": False,
     }
 
 
@@ -72,6 +74,7 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
             "latent_charge": "effect",
             "uncertainty": "plugin",
             "extrapolate": "follow",
+            "sweep_projections": False,
         }
     return {
         "prior": Jeffreys(constant="none"),
@@ -81,6 +84,7 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
         "latent_charge": "effect",
         "uncertainty": "plugin",
         "extrapolate": "follow",
+        "sweep_projections": False,
     }
 
 

@@ -232,9 +232,11 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
         return stop_event.is_set or perf_counter() - started > limit
 
     unseen: list[str] = []
-    laws = tuple(sweep_projections(alone, pause)) if settings.sweep_projections else ()
     simple = sweep_features(alone, settings.sweep, pause, unseen.append)
     numbers = sweep_numbers(alone, simple, pause)
+    laws = []
+    if settings.resolved(settings.family, problem.n_rows).sweep_projections:
+        laws = sweep_projections(alone, simple, pause)
     swept = (*laws, *_alternated(simple, numbers))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."

@@ -84,8 +84,9 @@ class Settings:
         promising form a pool that chains draw from. 0 turns this off (as in the paper).
     sweep_projections
         Whether the sweep also looks for laws of one term,
-        :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`, by inverting :math:`g` on a Gaussian
-        response; they join the pool.
+        :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`, alone or beside simple features, by inverting
+        :math:`g` on a Gaussian response; they join the pool. By default it does wherever a
+        transform can be inverted (powers, ``exp``, ``log_abs``), but not under a preset.
     population_size, n_populations
         Number of features in a population, and most populations per chain.
     patience
@@ -202,7 +203,7 @@ class Settings:
     projection: str | int | AbstractStrategy = "optimize-then-transform"
     max_projection: int = 4
     sweep: int = 4
-    sweep_projections: bool = False
+    sweep_projections: bool | None = None
     population_size: int = 15
     n_populations: int = 60
     patience: int | None = 12
@@ -387,7 +388,7 @@ class SettingsOptions(TypedDict, total=False):
     projection: str | int | AbstractStrategy
     max_projection: int
     sweep: int
-    sweep_projections: bool
+    sweep_projections: bool | None
     population_size: int
     n_populations: int
     patience: int | None

@@ -6,7 +6,9 @@ import pytest
 import dbrm
 from dbrm.evolution import sweep_features, sweep_projections
 from dbrm.evolution.sweep.inverses import exponent_of, invertible_functions
-from dbrm.features import resolve_transforms
+from dbrm.evolution.sweep.projections import _groups
+from dbrm.evolution.sweep.screening import share_left
+from dbrm.features import parse_feature, resolve_transforms
 
 TRANSFORMS = ["sin", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"]
 FUNCTIONS = invertible_functions(resolve_transforms(TRANSFORMS))
@@ -75,6 +77,51 @@ def test_the_first_feature_is_the_law(rng, pose, name):
     if name != "an exponential":
         simple = sweep_features(problem, 3)[0]
         assert 1 - np.corrcoef(simple.evaluate(table), truth)[0, 1] > 1e-4
+
+
+def test_a_law_is_found_beside_other_terms(rng, pose):
+    """Without the simple features, the control, it is not."""
+    x = rng.uniform(1, 3, (400, 5))
+    law = np.exp(0.5 * x[:, 0] + 0.3 * x[:, 1])
+    y = 3 * x[:, 2] - x[:, 3] * x[:, 4] + law
+    problem = pose(x, y + 0.01 * y.std() * rng.normal(size=400), transforms=TRANSFORMS)
+    simple = [parse_feature(text) for text in ("x1*x2", "x1", "x2", "x3", "x4*x5")]
+    closest = [
+        max(abs(np.corrcoef(f.evaluate(problem.table), law)[0, 1]) for f in laws)
+        for laws in (sweep_projections(problem, simple), sweep_projections(problem))
+    ]
+    assert closest[0] > 1 - 1e-5 > closest[1]
+
+
+def test_rows_that_cannot_be_inverted_have_no_weight(rng, pose):
+    """Near zero, noise of one per cent turns the sign of a square root."""
+    x = rng.uniform(0, 1, (300, 3))
+    truth = np.sqrt(2 * x[:, 0] + x[:, 1])
+    y = truth + 0.01 * truth.std() * rng.normal(size=300)
+    y[:9] = -np.abs(y[:9]) * 1e-3
+    x[:9, :2] = 1e-7 * rng.uniform(0, 1, (9, 2))
+    truth = np.sqrt(2 * x[:, 0] + x[:, 1])
+    problem = pose(x, y, transforms=TRANSFORMS)
+    law = sweep_projections(problem)[0]
+    assert np.corrcoef(law.evaluate(problem.table), truth)[0, 1] > 1 - 1e-4
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[:3])
+def test_screening_leaves_nothing_of_the_law_itself(rng, function):
+    """Of the right factor and function; of another factor it leaves something."""
+    inputs = rng.uniform(1, 2, (120, 3))
+    factors = np.column_stack([inputs[:, 2], inputs[:, 0] ** 3, np.ones(120)])
+    y = factors[:, 0] * function.value(0.5 + inputs[:, 0] + 2 * inputs[:, 1])
+    left = share_left(function, y, factors, inputs)
+    assert left[0] < 1e-10
+    assert left[1] > 1e-6
+    y[:20] = np.nan
+    assert np.all(share_left(function, y, factors, inputs) == np.inf)
+
+
+def test_groups_share_covariates():
+    features = [parse_feature(text) for text in ("a", "b*c", "d", "sin(c)*e", "a*a", "e")]
+    assert sorted(sorted(group) for group in _groups(features)) == [[0, 4], [1, 3, 5], [2]]
 
 
 def test_a_sum_with_a_common_factor_comes_apart(rng, pose):

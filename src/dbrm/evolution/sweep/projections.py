@@ -8,26 +8,31 @@ For a Gaussian response, a product :math:`F` of few covariates and an invertible
 
 and the right side is a linear model: its inputs are chosen among the simple features one by one,
 by weighted least squares (weights :math:`|F g'|`, so that errors count as they do in
-:math:`y`). Every pair of :math:`F` and :math:`g` is tried, the best are fitted to :math:`y` itself.
-Without a :math:`g` a sum with a common factor comes apart into features :math:`F F_r`. Like the
-sweep this only decides where chains look first, and nothing of it is random.
+:math:`y`). Every pair of :math:`F` and :math:`g` is screened, the best are fitted to :math:`y`
+itself. Without a :math:`g` a sum with a common factor comes apart into features :math:`F F_r`.
+Where simple features that share no covariate with others explain the response together, a law is
+also looked for in the place of those that do share one: on the response minus the terms of
+the others, which are fitted anew beside the law. Like the sweep this only decides where chains
+look first, and nothing of it is random.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from itertools import combinations, takewhile
+from itertools import combinations
 from typing import final
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from dbrm._typing import Column, FloatArray, Matrix
+from dbrm._typing import Column, FloatArray, Mask, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.inverses import IDENTITY, Function, exponent_of, invertible_functions
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
+from dbrm.evolution.sweep.pool import SweepPool
+from dbrm.evolution.sweep.screening import invert, share_left
 from dbrm.features import Feature, Transform, multiply
 from dbrm.status import Status
 
@@ -36,16 +41,29 @@ __all__ = ["sweep_projections"]
 _MOST_ROWS, _MOST_COVARIATES = 1_000, 8
 # Candidates for the inputs of a sum: beside a factor of two or three covariates, and beside less.
 _MOST_INPUTS, _MOST_INPUTS_ALONE = 800, 6_000
-# Attempts of each function whose weights are fitted to the response itself, most features returned.
-_FITTED, _TAKE = 5, 24
+# Rows on which factors and functions are screened, most inputs meanwhile, and fewest rows for each.
+_SCREEN_ROWS, _SCREEN_INPUTS, _ROWS_PER_INPUT = 250, 24, 3
+# Attempts of each function whose inputs are chosen; those whose weights are fitted to the response
+# itself; most features returned.
+_KEPT, _FITTED, _TAKE = 6, 3, 24
+# Simple features beside which laws are looked for; groups of them in whose place; attempts there,
+# and rounds of fitting.
+_MOST_SIMPLE, _PLACES, _KEPT_BESIDE, _ROUNDS = 10, 4, 3, 5
 # A column whose weighted remainder is less than this share of it is a sum of others.
 _DEPENDENT = 1e-10
 
 
-def sweep_projections(problem: Problem, pause: Pause = never) -> list[Feature]:
+def sweep_projections(
+    problem: Problem, simple: Sequence[Feature] = (), pause: Pause = never
+) -> list[Feature]:
     """The one-term laws of largest expected gain, best first; none unless the response is Gaussian.
 
-    When `pause` returns true, those found until then are returned.
+    Parameters
+    ----------
+    simple
+        Simple features, best first: laws are also looked for in places of the best model of them.
+    pause
+        When it returns true, the laws found until then are returned.
     """
     engine, table = problem.engine, problem.table
     if (
@@ -54,21 +72,43 @@ def sweep_projections(problem: Problem, pause: Pause = never) -> list[Feature]:
         or engine.offset is not None
         or table.n_columns == 0
         or not np.ptp(engine.response) > 0
+        or not invertible_functions(problem.grammar.transforms)
     ):
         return []
     strength = problem.marginal_strength()
     chosen = np.sort(np.argsort(-strength, kind="stable")[:_MOST_COVARIATES])
     rows = np.linspace(0, table.n_rows - 1, min(table.n_rows, _MOST_ROWS)).astype(np.int64)
     search = _Search(problem, [table.names[j] for j in chosen], rows, engine.response[rows])
-    return search.features(pause)
+    pool = SweepPool(problem)
+    numbers = pool.add(list(simple), _MOST_SIMPLE)
+    numbers = pool.best_subset(numbers, numbers)
+    groups = _groups([pool.feature(number) for number in numbers])
+    beside = search.beside(pool.columns(numbers)[rows], groups, pause)
+    return search.admitted([*search.alone(pause), *beside])
+
+
+def _groups(features: list[Feature]) -> list[list[int]]:
+    """Positions of features that share covariates, with each other or through others."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for position, feature in enumerate(features):
+        names, members = set(feature.covariates), [position]
+        apart = []
+        for known, others in groups:
+            if known & names:
+                names |= known
+                members += others
+            else:
+                apart.append((known, others))
+        groups = [*apart, (names, members)]
+    return [members for _, members in groups]
 
 
 class _Sum:
     """A weighted linear model of what the function is applied to, by positions of inputs."""
 
-    def __init__(self, search: "_Search", target: Column, weight: Column, n_inputs: int) -> None:
+    def __init__(self, search: "_Search", target: Column, weight: Column, inputs: Index) -> None:
         self._search = search
-        self._n_inputs = n_inputs
+        self._inputs = inputs
         self._weight = weight
         self._total = target * weight
 
@@ -90,7 +130,8 @@ class _Sum:
     def grow(self, chosen: list[int], most: int) -> list[int]:
         """Add the input of the largest expected gain, again and again, while it is positive."""
         search, chosen = self._search, list(chosen)
-        block = search.columns[:, : self._n_inputs] * self._weight[:, None]
+        block = search.columns[:, self._inputs] * self._weight[:, None]
+        sound, complexity = search.sound[self._inputs], search.complexity[self._inputs]
         norms = np.einsum("nk,nk->k", block, block)
         basis, _ = np.linalg.qr(self.design(chosen))
         residual = self._total - basis @ (basis.T @ self._total)
@@ -98,19 +139,19 @@ class _Sum:
         left = norms - np.einsum("kn,kn->n", inside, inside)
         while len(chosen) < most:
             before = float(residual @ residual)
-            usable = search.sound[: self._n_inputs] & (left > _DEPENDENT * norms)
+            usable = sound & (left > _DEPENDENT * norms)
             if before <= 1e-22 * search.variation or not usable.any():
                 break
             share = (residual @ block) ** 2 / np.where(usable, left, np.inf) / before
             gain = -0.5 * residual.size * np.log(np.maximum(1.0 - share, 1e-12))
-            gain -= search.unit * search.complexity[: self._n_inputs]
+            gain -= search.unit * complexity
             best = int(np.argmax(np.where(usable, gain, -np.inf)))
             if not gain[best] > 0.0:
                 break
             rest = block[:, best] - basis @ (basis.T @ block[:, best])
             rest -= basis @ (basis.T @ rest)
             direction = rest / np.linalg.norm(rest)
-            chosen.append(best)
+            chosen.append(int(self._inputs[best]))
             basis = np.column_stack([basis, direction])
             left = left - (direction @ block) ** 2
             residual = residual - direction * (direction @ residual)
@@ -128,6 +169,19 @@ class _Attempt:
     function: Function
     sum: _Sum
     children: list[int]
+    # Rows that cannot be inverted.
+    lost: Mask
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Law:
+    """Features with their weights, what they gain and cost, and the column of the law."""
+
+    gain: float
+    cost: float
+    features: list[Feature]
+    column: Column
 
 
 class _Search:
@@ -163,84 +217,174 @@ class _Search:
         powers = [k for k, g in enumerate(transforms) if exponent_of(g) in (-1.0, 2.0)]
         return [[j, *(count + k * count + j for k in powers)] for j in range(count)]
 
-    def _products(self) -> Iterator[tuple[int, ...]]:
+    def _products(self, most: int) -> Iterator[tuple[int, ...]]:
         yield ()
-        for size in (1, 2, 3):
-            for covariates in combinations(self._atoms, min(size, len(self._atoms))):
-                if len(covariates) == size:
-                    yield from _one_of_each(covariates)
+        for size in range(1, min(most, len(self._atoms)) + 1):
+            for covariates in combinations(self._atoms, size):
+                yield from _one_of_each(covariates)
 
-    def features(self, pause: Pause) -> list[Feature]:
-        """Try all attempts, exchange inputs of the best ones, fit their weights."""
+    def alone(self, pause: Pause) -> list["_Law"]:
+        """Screen all attempts, exchange inputs of the best ones, fit their weights."""
         with np.errstate(all="ignore"):
             attempts = [
                 attempt if pause() else self._exchange(attempt)
-                for attempt in self._best_attempts(pause)
+                for attempt in self._best_attempts(3, _KEPT, pause)
             ]
-            made = sorted((self._made(attempt) for attempt in attempts), key=lambda pair: -pair[0])
-            found: dict[int, Feature] = {}
-            for feature in (feature for _, features in made for feature in features):
-                if len(found) < _TAKE:
-                    fitted, _, status = self._problem.column_of(self._problem.simplify(feature))
-                    if status is Status.OK and self._problem.grammar.admits(fitted):
-                        found.setdefault(fitted.key, fitted)
+            return [self._made(attempt) for attempt in attempts]
+
+    def beside(self, columns: Matrix, groups: list[list[int]], pause: Pause) -> list["_Law"]:
+        """Laws in the place of each group of columns, beside all others."""
+        found: list[_Law] = []
+        slopes = self._slopes(columns)
+        for group in groups[:_PLACES] if len(groups) > 1 else []:
+            if pause():
+                break
+            kept = [j for j in range(columns.shape[1]) if j not in group]
+            others = columns[:, kept]
+            search = self._with_response(self._y - others @ slopes[kept])
+            with np.errstate(all="ignore"):
+                attempts = [a for a in search._best_attempts(1, 2, pause) if a.function.transforms]
+                attempts.sort(key=lambda attempt: -attempt.expected_gain)
+                for attempt in attempts[:_KEPT_BESIDE]:
+                    law = self._beside(search._made(attempt), others)
+                    found.append(self._alternate(law, attempt, others))
+        return found
+
+    def _alternate(self, law: "_Law", attempt: _Attempt, others: Matrix) -> "_Law":
+        """Fit the terms of the others beside the law, then the law, in turns."""
+        for _ in range(_ROUNDS):
+            slopes = self._slopes(np.column_stack([others, law.column]))
+            search = self._with_response(self._y - others @ slopes[:-1])
+            factor = np.abs(attempt.factor_column)
+            again = search._attempt(attempt.factor, factor, attempt.function)
+            better = None if again is None else self._beside(search._made(again), others)
+            if better is None or not better.gain > law.gain:
+                break
+            law = better
+        return law
+
+    def _beside(self, law: "_Law", others: Matrix) -> "_Law":
+        """The law with its gain beside other columns."""
+        columns = np.nan_to_num(np.column_stack([others, law.column]))
+        rest = self._y - columns @ self._slopes(columns)
+        rest = rest - rest.mean()
+        left = max(float(rest @ rest) / self.variation, 1e-20)
+        return replace(law, gain=float(-0.5 * self._y.size * np.log(left)) - law.cost)
+
+    def _slopes(self, columns: Matrix) -> FloatArray:
+        """Least-squares coefficients of these columns beside a constant."""
+        design = np.column_stack([columns, np.ones(len(columns))])
+        return np.asarray(np.linalg.lstsq(np.nan_to_num(design), self._y, rcond=None)[0][:-1])
+
+    def _with_response(self, response: Column) -> "_Search":
+        """The same search for another response on the same rows."""
+        search = copy(self)
+        search._y = response
+        search.variation = max(float(np.sum((response - response.mean()) ** 2)), 1e-300)
+        return search
+
+    def admitted(self, laws: list["_Law"]) -> list[Feature]:
+        """The features of the best laws that are admitted, each once."""
+        found: dict[int, Feature] = {}
+        ordered = sorted(laws, key=lambda law: -law.gain)
+        for feature in (feature for law in ordered for feature in law.features):
+            if len(found) < _TAKE:
+                fitted, _, status = self._problem.column_of(self._problem.simplify(feature))
+                if status is Status.OK and self._problem.grammar.admits(fitted):
+                    found.setdefault(fitted.key, fitted)
         return list(found.values())
 
-    def _best_attempts(self, pause: Pause) -> list[_Attempt]:
+    def _best_attempts(self, most_factors: int, kept: int, pause: Pause) -> list[_Attempt]:
         """The best of each function: gains under different functions are not comparable."""
-        tried = takewhile(lambda _: not pause(), self._attempts())
-        attempts = [attempt for attempt in tried if attempt is not None]
-        attempts.sort(key=lambda attempt: -attempt.expected_gain)
-        counts: Counter[int] = Counter()
-        best = []
-        for attempt in attempts:
-            counts[id(attempt.function)] += 1
-            if counts[id(attempt.function)] <= _FITTED:
-                best.append(attempt)
+        best: list[_Attempt] = []
+        products = list(self._products(most_factors))
+        for function in self._functions:
+            attempts = []
+            for positions in self._screened(products, function, kept):
+                if pause():
+                    return best
+                column = np.prod(self.columns[:, list(positions)], axis=1)
+                attempt = self._attempt(positions, column, function)
+                if attempt is not None:
+                    attempts.append(attempt)
+            best += sorted(attempts, key=self._order, reverse=True)[:_FITTED]
         return best
 
-    def _attempts(self) -> Iterator[_Attempt | None]:
-        for positions in self._products():
-            column = np.prod(self.columns[:, list(positions)], axis=1)
-            sound = all(self.sound[p] for p in positions) and bool(np.all(column != 0))
-            for function in self._functions if sound else ():
-                # Factors of three only for plain sums.
-                if len(positions) < 3 or not function.transforms:
-                    yield self._attempt(positions, column, function)
+    def _admits(self, attempt: _Attempt) -> bool:
+        """Whether the law of an attempt keeps to the grammar, whatever its weights."""
+        children = [self._maker.feature(p) for p in attempt.children]
+        factor = [self._maker.feature(p) for p in attempt.factor]
+        if not attempt.function.transforms:
+            return True
+        law = attempt.function.feature(children, [1.0] * len(children), 1.0)
+        return self._problem.grammar.admits(multiply(*factor, law))
+
+    def _screened(
+        self, products: list[tuple[int, ...]], function: Function, kept: int
+    ) -> list[tuple[int, ...]]:
+        """The factors of which some inputs together explain most under this function."""
+        # Factors of three only for plain sums; a plain sum without a factor is no law.
+        most = 2 if function.transforms else 3
+        products = [p for p in products if len(p) <= most and (p or function.transforms)]
+        if not products:
+            return []
+        rows = np.linspace(0, self._y.size - 1, min(self._y.size, _SCREEN_ROWS)).astype(np.int64)
+        atoms = [p for group in zip(*self._atoms, strict=True) for p in group if self.sound[p]]
+        inputs = atoms[: min(_SCREEN_INPUTS, rows.size // _ROWS_PER_INPUT)]
+        columns = self.columns[rows]
+        factors = np.column_stack([np.prod(columns[:, list(p)], axis=1) for p in products])
+        left = share_left(function, self._y[rows], factors, columns[:, inputs])
+        cost = np.array([sum(self.complexity[list(p)]) if p else 0 for p in products])
+        gain = -0.5 * self._y.size * np.log(np.maximum(left, 1e-20)) - self.unit * cost
+        order = np.argsort(-gain, kind="stable")[:kept]
+        return [products[k] for k in order if np.isfinite(gain[k])]
 
     def _attempt(
         self, positions: tuple[int, ...], factor: Column, function: Function
     ) -> _Attempt | None:
-        if not function.transforms and not positions:
+        targets, weights, signs, usable = invert(function, self._y, factor[:, None])
+        if not usable[0] or not all(self.sound[p] for p in positions):
             return None
-        ratio = self._y / factor
-        sign = -1.0 if np.median(ratio) < 0 else 1.0
-        target = function.inverse(sign * ratio)
-        weight = np.abs(factor * function.slope(target))
-        if not np.all(np.isfinite(target)) or not np.all(np.isfinite(weight)):
-            return None
+        target, weight, factor = targets[:, 0], weights[:, 0], signs[0] * factor
         most = self._problem.grammar.max_projection
         best = None
         # Simple inputs first: among many inputs a wrong one may fit better by chance.
-        for n_inputs in self._counts if len(positions) < 2 else self._counts_short:
-            sum_ = _Sum(self, target, weight, n_inputs)
-            attempt = _Attempt(0.0, positions, sign * factor, function, sum_, sum_.grow([], most))
+        counts = self._counts if len(positions) < 2 else self._counts_short
+        atoms = np.sort(np.concatenate(self._atoms))
+        for inputs in (atoms, *(np.arange(count) for count in counts)):
+            sum_ = _Sum(self, target, weight, inputs)
+            children = sum_.grow([], most)
+            attempt = _Attempt(0.0, positions, factor, function, sum_, children, weight == 0.0)
             weighed = self._weighed(attempt)
-            if weighed is not None and (best is None or weighed.expected_gain > best.expected_gain):
+            if weighed is not None and (best is None or self._order(weighed) > self._order(best)):
                 best = weighed
         return best
+
+    def _order(self, attempt: _Attempt) -> tuple[bool, float]:
+        """Laws that keep to the grammar come first, then those of larger gain."""
+        return self._admits(attempt), attempt.expected_gain
 
     def _weighed(self, attempt: _Attempt) -> _Attempt | None:
         """The attempt with its expected gain, up to a constant; none without inputs."""
         if not attempt.children:
             return None
-        return replace(
-            attempt, expected_gain=self._expected_gain(attempt, attempt.sum.left(attempt.children))
-        )
+        left = attempt.sum.left(attempt.children)
+        if attempt.lost.any():
+            # Rows without weight count by what the law says of them.
+            weights = attempt.sum.weights(attempt.children)
+            inputs = self.columns[attempt.lost][:, attempt.children]
+            value = attempt.function.value(weights[0] + inputs @ weights[1:])
+            error = self._y[attempt.lost] - attempt.factor_column[attempt.lost] * value
+            error = np.where(np.isfinite(error), error, self._y[attempt.lost] - self._y.mean())
+            left += float(error @ error) / self.variation
+        return replace(attempt, expected_gain=self._expected_gain(attempt, left))
+
+    def _cost(self, attempt: _Attempt, *, constant: bool = True) -> float:
+        features = [self._maker.feature(p) for p in (*attempt.children, *attempt.factor)]
+        return self.unit * (constant + sum(feature.complexity for feature in features))
 
     def _expected_gain(self, attempt: _Attempt, left: float, *, constant: bool = True) -> float:
-        features = [self._maker.feature(p) for p in (*attempt.children, *attempt.factor)]
-        cost = self.unit * (constant + sum(feature.complexity for feature in features))
+        cost = self._cost(attempt, constant=constant)
         return float(-0.5 * self._y.size * np.log(max(left, 1e-20)) - cost)
 
     def _exchange(self, attempt: _Attempt) -> _Attempt:
@@ -255,24 +399,28 @@ class _Search:
                     break
         return attempt
 
-    def _made(self, attempt: _Attempt) -> tuple[float, list[Feature]]:
+    def _made(self, attempt: _Attempt) -> "_Law":
         """The features of an attempt, with weights fitted to the response, and their gain."""
         children = [self._maker.feature(p) for p in attempt.children]
         factor = [self._maker.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:
             parts = ((), *((child,) for child in children))
-            return attempt.expected_gain, [multiply(*factor, *part) for part in parts]
+            plain = [multiply(*factor, *part) for part in parts]
+            return _Law(attempt.expected_gain, self._cost(attempt), plain, self._y)
         scale = self._scale[attempt.children]
-        best: tuple[float, list[Feature]] = -np.inf, []
+        best = _Law(-np.inf, np.inf, [], self._y)
         for constant in (True, False):
             left, weights = self._fit(attempt, constant=constant)
-            expected_gain = self._expected_gain(attempt, left, constant=constant)
-            if expected_gain > best[0] and np.all(np.isfinite(weights)):
+            gain = self._expected_gain(attempt, left, constant=constant)
+            if gain > best.gain and np.all(np.isfinite(weights)):
                 slopes = [float(weight) for weight in weights[int(constant) :] / scale]
                 bias = float(weights[0]) if constant else None
-                best = (
-                    expected_gain,
+                sum_ = self.columns[:, attempt.children] @ weights[int(constant) :] + (bias or 0.0)
+                best = _Law(
+                    gain,
+                    self._cost(attempt, constant=constant),
                     [multiply(*factor, attempt.function.feature(children, slopes, bias))],
+                    attempt.factor_column * attempt.function.value(sum_),
                 )
         return best
 
