@@ -86,7 +86,7 @@ class Settings:
         Whether the sweep also looks for laws of one term,
         :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`, alone or beside simple features, by inverting
         :math:`g` on a Gaussian response; they join the pool. By default it does wherever a
-        transform can be inverted (powers, ``exp``, ``log_abs``), but not under a preset of the paper.
+        transform can be inverted (powers, ``exp``, ``log_abs``), but not under the paper's presets.
     population_size, n_populations
         Number of features in a population, and most populations per chain.
     patience
