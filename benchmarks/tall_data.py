@@ -150,7 +150,7 @@ def expansion():
     started = time.perf_counter()
     prepared = problem.out_of_core.prepare(columns)
     passes = time.perf_counter() - started
-    expanded = prepared.log_evidence(masks)[0]
+    expanded = prepared.log_evidence_of_all(columns.size)[0][masks @ (1 << np.arange(columns.size))]
     sampled = problem.engine.prepare(evaluate(columns.features, problem.table)[0])
     scaled = sampled.log_evidence(masks)[0]
     near = exact > exact.max() - 30.0
