@@ -10,6 +10,7 @@ from dbrm.evolution.newcomers.knots import propose_knots
 from dbrm.evolution.newcomers.projections import propose_projections
 from dbrm.evolution.newcomers.recipes import (
     Bases,
+    arguments_of,
     columns_of,
     complexity_of,
     draw_recipes,
@@ -30,7 +31,7 @@ _CELLS, _MOST_RECIPES = 500_000, 2_000
 # Draws from the pool among the bases.
 _FROM_POOL = 20
 # Share of populations for which numbers inside functions are fitted; arguments, and features each.
-_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.2, 4, 2
+_NUMBERS_SHARE, _ARGUMENTS, _PROPOSED = 0.12, 4, 2
 # Draws for each newcomer that is wanted.
 _TRIES = 3
 
@@ -111,11 +112,11 @@ def _with_numbers(
         replace=False,
         p=bases.part / bases.part.sum(),
     )
-    # A feature with weights of its own is tried with better ones.
+    # What is left out may be better said with numbers: it, and what its functions are applied to.
     replaced = [screen.features[j] for j in screen.places[place].left_out]
-    children = {child for feature in replaced for child in feature.children}
-    own = [j for j, feature in enumerate(bases.features) if feature in children]
-    drawn = np.unique([*drawn[: _ARGUMENTS - len(own)], *own]).astype(np.int64)
+    related = {part.text for f in replaced for part in (f, *arguments_of(f))}
+    own = [j for j, feature in enumerate(bases.features) if feature.text in related]
+    drawn = np.unique([*own, *drawn[: max(_ARGUMENTS - len(own), 1)]]).astype(np.int64)
     chosen = [bases.features[j] for j in drawn]
     return propose_numbers(problem, screen.target(place), chosen, values[:, drawn], _PROPOSED)
 

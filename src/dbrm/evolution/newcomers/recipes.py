@@ -21,7 +21,15 @@ from dbrm.evolution.operators import Grammar, Parents, bent_transforms, straight
 from dbrm.features import Feature, Modification, Product, Transform, modify, multiply
 from dbrm.features.projection import Standardized
 
-__all__ = ["Bases", "columns_of", "complexity_of", "draw_recipes", "feature_of", "find_bases"]
+__all__ = [
+    "Bases",
+    "arguments_of",
+    "columns_of",
+    "complexity_of",
+    "draw_recipes",
+    "feature_of",
+    "find_bases",
+]
 
 _NONE = -1
 # Columns made at once: they stay in the processor's cache.
@@ -105,8 +113,11 @@ def _numbers(transforms: tuple[Transform, ...]) -> dict[tuple[str, bool], int]:
 
 def _parts(feature: Feature) -> list[Feature]:
     """A product with each factor dropped, the argument of a function, the terms of a sum."""
-    if isinstance(feature, Product):
-        return _without_each(feature)
+    return _without_each(feature) if isinstance(feature, Product) else arguments_of(feature)
+
+
+def arguments_of(feature: Feature) -> list[Feature]:
+    """The factors of a product, the argument of a function, the terms of a sum."""
     return [f.children[0] if isinstance(f, Standardized) else f for f in feature.children]
 
 

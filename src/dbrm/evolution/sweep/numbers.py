@@ -14,7 +14,7 @@ from dbrm.features import Feature, evaluate
 __all__ = ["sweep_numbers"]
 
 # Covariates that are arguments, simple features that compete, and features proposed of each kind.
-_MOST_COVARIATES, _MOST_OTHERS, _PROPOSED = 10, 40, 3
+_MOST_COVARIATES, _MOST_OTHERS, _PROPOSED = 8, 40, 3
 # Steps of the model's growth.
 _STEPS = 3
 
