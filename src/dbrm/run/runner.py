@@ -237,7 +237,7 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     laws = []
     if settings.resolved(settings.family, problem.n_rows).sweep_projections:
         laws = sweep_projections(alone, simple, pause)
-    swept = (*laws, *_alternated(simple, numbers))
+    swept = tuple(_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
     limited = "The sweep did not look at {}: there are too many."
