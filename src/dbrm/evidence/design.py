@@ -208,17 +208,19 @@ def independent_columns(unit_gram: Matrix, tolerance: float, most: int) -> IntAr
 
 def share_columns(masks: Masks) -> list[tuple[IntArray, IntArray]]:
     """Group masks that together use few columns: rows of `masks`, and the columns they use."""
-    groups: list[tuple[list[int], Mask]] = []
-    for row, mask in enumerate(masks):
-        for position, (rows, union) in enumerate(groups):
-            wider = union | mask
-            if wider.sum() <= _SHARED:
+    groups: list[tuple[list[int], set[int]]] = []
+    columns: list[set[int]] = [set() for _ in masks]
+    for row, column in zip(*(part.tolist() for part in np.nonzero(masks)), strict=True):
+        columns[row].add(column)
+    for row, own in enumerate(columns):
+        for rows, union in groups:
+            if len(union | own) <= _SHARED:
                 rows.append(row)
-                groups[position] = rows, wider
+                union |= own
                 break
         else:
-            groups.append(([row], mask))
-    return [(np.array(rows), np.flatnonzero(union)) for rows, union in groups]
+            groups.append(([row], own))
+    return [(np.array(rows), np.array(sorted(union), dtype=np.int64)) for rows, union in groups]
 
 
 def _blocking(n: int) -> tuple[int, int]:

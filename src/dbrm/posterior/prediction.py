@@ -175,7 +175,9 @@ class AveragedModels:
         # Products of enormous and tiny numbers overflow: caught below, row by row.
         with np.errstate(over="ignore", invalid="ignore"):
             locations = self._modes.T @ design.T
-            shifts = self._moves.T @ design.T
+            shifts = np.zeros_like(locations)
+            if self._moves.any():
+                shifts = self._moves.T @ design.T
             leverages = np.zeros_like(locations)
             if self.integrates:
                 quadratic_forms(np.ascontiguousarray(design.T), *self._covariances, leverages)
@@ -187,17 +189,21 @@ class AveragedModels:
                     locations[position], shifts[position] = location, 0.0
                     leverages[position] = variance / fit.dispersion
         locations += shift
-        undefined = ~(np.isfinite(locations + shifts) & np.isfinite(leverages))
-        if self._inverts:
-            # A mean of one over zero or less: the model says nothing here.
-            undefined |= ~(locations > 0)
-        for values in (weights, shifts, leverages):
-            values[undefined] = 0.0
-        locations[undefined] = 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The sum is finite if all are.
+            is_finite = np.isfinite(locations.sum() + shifts.sum() + leverages.sum())
+        if self._inverts or not is_finite:
+            undefined = ~(np.isfinite(locations + shifts) & np.isfinite(leverages))
+            if self._inverts:
+                # A mean of one over zero or less: the model says nothing here.
+                undefined |= ~(locations > 0)
+            for values in (weights, shifts, leverages):
+                values[undefined] = 0.0
+            locations[undefined] = 1.0
         totals = weights.sum(axis=0)
         # A row where no model is defined has no prediction.
         weights /= np.where(totals > 0, totals, np.nan)
-        return weights, locations, shifts, np.maximum(leverages, 0.0)
+        return weights, locations, shifts, np.maximum(leverages, 0.0, out=leverages)
 
     @property
     def _inverts(self) -> bool:
@@ -284,8 +290,9 @@ class AveragedModels:
     @cached_property
     def components(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Model, its share, dispersion and variance factor of each part of a family's mixture."""
-        known = [DispersionPosterior.known(fit.dispersion) for fit in self.fits]
-        parts = self.dispersions if self.integrate else known
+        parts = self.dispersions
+        if not self.integrate:
+            parts = [DispersionPosterior.known(fit.dispersion) for fit in self.fits]
         sizes = [part.values.size for part in parts]
         names = ("weights", "values", "factors")
         columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
