@@ -31,8 +31,8 @@ from search_goals_page import GOALS, write_page  # noqa: E402
 from tall_data import simulate  # noqa: E402
 
 import dbrm  # noqa: E402
-from dbrm.evolution import population  # noqa: E402
 from dbrm.evolution.newcomers import draw as newcomers_draw  # noqa: E402
+from dbrm.evolution.newcomers.screen import Candidates, Screen  # noqa: E402
 from dbrm.latent import AR1, IID, OU, RW1  # noqa: E402
 
 SIZES = {"gaussian": (10**3, 10**4, 10**5), "binomial": (10**3, 10**4, 10**5, 10**6)}
@@ -61,33 +61,38 @@ def _frame(X):
 
 @contextmanager
 def watched_newcomers(scored):
-    """Add up in `scored` how many candidates a fit makes and scores, and the seconds it takes."""
-    usual_draw, usual_columns = population.draw_newcomers, newcomers_draw.columns_of
+    """Add up in `scored` how many candidates a fit draws, makes and scores, and the seconds."""
+    parts = [
+        (newcomers_draw, "draw_recipes"),
+        (newcomers_draw, "fill_columns"),
+        (Screen, "weigh"),
+        (Candidates, "gains"),
+    ]
+    usual = [getattr(owner, name) for owner, name in parts]
 
-    def columns_of(recipes, columns, *further):
-        scored["candidates"] += len(recipes)
-        scored["rows"] = columns.shape[1]
-        return usual_columns(recipes, columns, *further)
-
-    def draw_newcomers(*given):
-        drawn = usual_draw(*given)
-        while True:
+    def timed(function):
+        def run(*given):
             started = process_time()
-            feature = next(drawn, None)
+            result = function(*given)
             scored["seconds"] += process_time() - started
-            if feature is None:
-                return
-            yield feature
+            if function.__name__ == "fill_columns":
+                scored["candidates"] += len(given[1])
+                scored["rows"] = given[2].shape[1]
+            return result
 
-    population.draw_newcomers, newcomers_draw.columns_of = draw_newcomers, columns_of
+        return run
+
+    for (owner, name), function in zip(parts, usual, strict=True):
+        setattr(owner, name, timed(function))
     try:
         yield
     finally:
-        population.draw_newcomers, newcomers_draw.columns_of = usual_draw, usual_columns
+        for (owner, name), function in zip(parts, usual, strict=True):
+            setattr(owner, name, function)
 
 
 def candidates(n_seeds, n=1000, settings=None):
-    """Candidate features that default fits make and score per second, until newcomers are drawn."""
+    """Candidate features that default fits draw, make and score per second."""
     X, y = simulate(n, "gaussian")
     dbrm.fit(X, y, **SMALL)
     scored = {"candidates": 0, "seconds": 0.0}

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evolution.newcomers import Screen, Screener, draw_newcomers
+from dbrm.evolution.newcomers import Screener, draw_newcomers
 from dbrm.evolution.operators import OperatorMemory, Parents, create, draw_operator
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
@@ -298,7 +298,8 @@ def next_population(
     if first:
         _plant(rng, problem, builder)
     if screener is not None:
-        _invite(rng, problem, builder, parents, screener.screen(features, columns, inclusion))
+        screener.look_at(features, columns, inclusion)
+        _invite(rng, problem, builder, parents, screener)
     _fill(rng, problem, builder, parents, memory)
     return builder.build()
 
@@ -320,7 +321,7 @@ def _invite(
     problem: Problem,
     builder: _Builder,
     parents: Parents,
-    screen: Screen,
+    screener: Screener,
 ) -> None:
     """Give a share of the free places to features of large expected gain."""
     free = problem.budget.population_size - len(builder.numbers)
@@ -330,7 +331,7 @@ def _invite(
     if count == 0:
         return
     aim = len(builder.numbers) + count
-    for feature in draw_newcomers(rng, problem, parents, screen, cache, count):
+    for feature in draw_newcomers(rng, problem, parents, screener, cache, count):
         if problem.grammar.admits(feature):
             builder.add(feature)
         if builder.full or len(builder.numbers) >= aim:

@@ -1,6 +1,6 @@
 """Newcomers to a population, drawn by what they promise beside its leading model."""
 
 from dbrm.evolution.newcomers.draw import draw_newcomers, propose_numbers
-from dbrm.evolution.newcomers.screen import Screen, Screener
+from dbrm.evolution.newcomers.screen import Screener
 
-__all__ = ["Screen", "Screener", "draw_newcomers", "propose_numbers"]
+__all__ = ["Screener", "draw_newcomers", "propose_numbers"]

@@ -11,13 +11,13 @@ from dbrm.evolution.newcomers.projections import propose_projections
 from dbrm.evolution.newcomers.recipes import (
     Bases,
     arguments_of,
-    columns_of,
     complexity_of,
     draw_recipes,
     feature_of,
+    fill_columns,
     find_bases,
 )
-from dbrm.evolution.newcomers.screen import Screen
+from dbrm.evolution.newcomers.screen import Screen, Screener
 from dbrm.evolution.newcomers.targets import Target
 from dbrm.evolution.operators import Parents
 from dbrm.evolution.problem import Problem
@@ -40,7 +40,7 @@ def draw_newcomers(
     rng: np.random.Generator,
     problem: Problem,
     parents: Parents,
-    screen: Screen,
+    screener: Screener,
     cache: ColumnCache,
     count: int,
 ) -> Iterator[Feature]:
@@ -52,12 +52,14 @@ def draw_newcomers(
 
     Parameters
     ----------
+    screener
+        Knows the model.
     cache
         Known columns of the table on whose rows candidates are compared.
     count
         How many are wanted; more are offered, as some may be refused.
     """
-    grammar = problem.grammar
+    grammar, screen = problem.grammar, screener.current
     if not parents.covariates:
         return
     bases = find_bases(rng, parents, grammar, _FROM_POOL)
@@ -69,12 +71,14 @@ def draw_newcomers(
     recipes, complexity = recipes[allowed], complexity[allowed]
     if not len(recipes):
         return
-    columns = columns_of(recipes, np.ascontiguousarray(values.T), grammar.transforms)
     log_prior = _log_priors(problem, recipes, complexity, bases)
     numbers = _with_numbers(rng, problem, screen, bases, values)
+    columns = screener.workspace(len(recipes) + len(numbers))
+    fill_columns(
+        columns[: len(recipes)], recipes, np.ascontiguousarray(values.T), grammar.transforms
+    )
     if numbers:
-        more, _ = evaluate(numbers, problem.screening_table, cache)
-        columns = np.concatenate([columns, more.T])
+        columns[len(recipes) :] = evaluate(numbers, problem.screening_table, cache)[0].T
         prices = [problem.model_prior.feature_log_prior(feature) for feature in numbers]
         log_prior = np.concatenate([log_prior, prices])
     candidates = screen.weigh(columns, log_prior)

@@ -24,10 +24,10 @@ from dbrm.features.projection import Standardized
 __all__ = [
     "Bases",
     "arguments_of",
-    "columns_of",
     "complexity_of",
     "draw_recipes",
     "feature_of",
+    "fill_columns",
     "find_bases",
 ]
 
@@ -214,24 +214,33 @@ def complexity_of(recipes: IntArray, bases: Bases) -> IntArray:
     return np.asarray(total, dtype=np.int64)
 
 
-def columns_of(recipes: IntArray, columns: Matrix, transforms: Sequence[Transform]) -> Matrix:
-    """Columns of recipes, one per row of the result; `columns` has one row per base."""
-    made = np.empty((len(recipes), columns.shape[1]))
-    order = np.argsort(recipes[:, 0], kind="stable")
+def fill_columns(
+    made: Matrix, recipes: IntArray, columns: Matrix, transforms: Sequence[Transform]
+) -> None:
+    """Compute the columns of recipes, one per row of `made`; `columns` has one row per base.
+
+    Recipes come in the order of their transforms, as they are drawn.
+    """
+    kinds, starts = np.unique(recipes[:, 0], return_index=True)
     with np.errstate(all="ignore"):
-        for start in range(0, len(recipes), _AT_ONCE):
-            here = order[start : start + _AT_ONCE]
-            block = columns[recipes[here, 1]]
-            both = np.flatnonzero(recipes[here, 2] != _NONE)
-            block[both] *= columns[recipes[here[both], 2]]
-            kinds, starts = np.unique(recipes[here, 0], return_index=True)
-            for k, first, last in zip(kinds, starts, [*starts[1:], here.size], strict=True):
+        for k, first, last in zip(kinds, starts, [*starts[1:], len(recipes)], strict=True):
+            for start in range(first, last, _AT_ONCE):
+                here = slice(start, min(start + _AT_ONCE, last))
+                block = made[here]
+                np.take(columns, recipes[here, 1], axis=0, out=block)
+                _multiply(block, columns, recipes[here, 2])
                 if k != _NONE:
-                    block[first:last] = _transformed(transforms[k], block[first:last])
-            multiplied = np.flatnonzero(recipes[here, 3] != _NONE)
-            block[multiplied] *= columns[recipes[here[multiplied], 3]]
-            made[here] = block
-    return made
+                    block[:] = _transformed(transforms[k], block)
+                _multiply(block, columns, recipes[here, 3])
+
+
+def _multiply(block: Matrix, columns: Matrix, positions: IntArray) -> None:
+    """Multiply rows of a block by the bases at these positions, where there are any."""
+    both = np.flatnonzero(positions != _NONE)
+    if both.size == len(block):
+        block *= columns[positions]
+    elif both.size:
+        block[both] *= columns[positions[both]]
 
 
 def _transformed(transform: Transform, rows: Matrix) -> Matrix:

@@ -137,20 +137,30 @@ class Screener:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._last: tuple[tuple[str, ...], Screen] | None = None
+        self._names: tuple[str, ...] | None = None
+        self._memory = np.empty((0, 0))
+        self.current: Screen
 
-    def screen(self, features: Sequence[Feature], columns: Matrix, inclusion: FloatArray) -> Screen:
+    def look_at(
+        self, features: Sequence[Feature], columns: Matrix, inclusion: FloatArray
+    ) -> Screen:
         """The screen of a population's median probability model (Barbieri and Berger 2004)."""
         problem = self._problem
         inside = np.flatnonzero(inclusion > 0.5)[: problem.max_model_size]
         model = [features[j] for j in inside]
         names = tuple(feature.text for feature in model)
-        if self._last is None or self._last[0] != names:
+        if self._names != names:
             chosen = columns[:, inside]
             score_test = problem.engine.score_test(chosen)
-            screen = Screen(problem, model, chosen, score_test, problem.screening_rows)
-            self._last = names, screen
-        return self._last[1]
+            self.current = Screen(problem, model, chosen, score_test, problem.screening_rows)
+            self._names = names
+        return self.current
+
+    def workspace(self, count: int) -> Matrix:
+        """Memory for columns of so many candidates, the same for every batch."""
+        if len(self._memory) < count:
+            self._memory = np.empty((count, self._problem.screening_rows.size))
+        return self._memory[:count]
 
 
 @final

@@ -39,7 +39,7 @@ def sweep_numbers(problem: Problem, swept: list[Feature], pause: Pause = never) 
     for _ in range(_STEPS):
         if pause():
             break
-        screen = screener.screen(model, evaluate(model, problem.table)[0], np.ones(len(model)))
+        screen = screener.look_at(model, evaluate(model, problem.table)[0], np.ones(len(model)))
         proposed = propose_numbers(problem, screen.target(0), arguments, columns, _PROPOSED)
         found.update((feature.key, feature) for feature in proposed)
         rivals = [f for f in (*proposed, *swept[:_MOST_OTHERS]) if f not in model]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dbrm.evolution.newcomers.recipes import (
-    columns_of,
     complexity_of,
     draw_recipes,
     feature_of,
+    fill_columns,
     find_bases,
 )
 from dbrm.evolution.operators import Operators, Parents
@@ -42,7 +42,8 @@ def test_columns_of_recipes_are_those_of_their_features(rng, parents):
     problem, given = parents("x1*x2", "tanh(x1*x3)", "x2*sin[z](x3)", transforms=transforms)
     bases, recipes = drawn(rng, problem, given, 400)
     values, _ = evaluate(bases.features, problem.table)
-    columns = columns_of(recipes, np.ascontiguousarray(values.T), problem.grammar.transforms)
+    columns = np.empty((len(recipes), len(values)))
+    fill_columns(columns, recipes, np.ascontiguousarray(values.T), problem.grammar.transforms)
     features = [feature_of(recipe, bases, problem.grammar) for recipe in recipes.tolist()]
     fitted = [fit_knots(feature, problem.table) for feature in features]
     expected, _ = evaluate(fitted, problem.table)

@@ -24,7 +24,7 @@ def log_posterior(problem, features):
 
 def gains_of(problem, model, candidates):
     columns, _ = evaluate(model, problem.table)
-    screen = Screener(problem).screen(model, columns, np.ones(len(model)))
+    screen = Screener(problem).look_at(model, columns, np.ones(len(model)))
     values, _ = evaluate(candidates, problem.table)
     prices = [problem.model_prior.feature_log_prior(feature) for feature in candidates]
     return screen, screen.weigh(np.ascontiguousarray(values.T), np.array(prices))
@@ -108,9 +108,10 @@ def test_promising_newcomers_come_first(rng, pose, data):
     parents = Parents(features, np.ones(P), features)
     columns, _ = evaluate(features, problem.table)
     inclusion = np.array([1.0, 0, 0, 1.0, 0, 0, 0])
-    screen = Screener(problem).screen(features, columns, inclusion)
+    screener = Screener(problem)
+    screener.look_at(features, columns, inclusion)
     first = [
-        next(draw_newcomers(np.random.default_rng(seed), problem, parents, screen, {}, 5))
+        next(draw_newcomers(np.random.default_rng(seed), problem, parents, screener, {}, 5))
         for seed in range(10)
     ]
     assert all({"x2", "x3"} <= set(feature.covariates) for feature in first)
