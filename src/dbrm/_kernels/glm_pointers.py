@@ -13,6 +13,7 @@ from numba import types
 
 from dbrm._kernels.glm import (
     evaluate_likelihood,
+    evaluate_many_glm,
     evaluate_mixture,
     evaluate_normal,
     evaluate_plain,
@@ -21,10 +22,16 @@ from dbrm._kernels.glm import (
     fit_plain,
 )
 from dbrm._kernels.glm_linalg import weighted_gram
-from dbrm._kernels.glm_problem import FIT, GRAM, LINEARISE, OPAQUE
+from dbrm._kernels.glm_problem import CONTEXT, EVALUATION, FIT, GRAM, LINEARISE
 from dbrm._kernels.glm_rows import linearise
 
-__all__ = ["evaluation_pointer", "fit_pointer", "gram_pointer", "linearise_pointer"]
+__all__ = [
+    "evaluation_of_many",
+    "evaluation_pointer",
+    "fit_pointer",
+    "gram_pointer",
+    "linearise_pointer",
+]
 
 _EVALUATIONS = {
     "likelihood": evaluate_likelihood,
@@ -64,5 +71,10 @@ def fit_pointer(*, plain):
 @cache
 def evaluation_pointer(kind):
     """Address of the evaluation of one mask under this kind of prior."""
-    signature = types.Tuple((types.float64, types.uint8))(OPAQUE, types.boolean[::1])
-    return nb.cfunc(signature, cache=True, nogil=True)(_EVALUATIONS[kind])
+    return nb.cfunc(EVALUATION, cache=True, nogil=True)(_EVALUATIONS[kind])
+
+
+@cache
+def evaluation_of_many():
+    """`evaluate_many_glm`. Called as a dispatcher, it would find out the types every time."""
+    return evaluate_many_glm.compile((CONTEXT, types.boolean[:, ::1]))

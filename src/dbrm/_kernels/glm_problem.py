@@ -12,6 +12,8 @@ from dbrm._kernels.glm_dispersion import Constants
 from dbrm._kernels.opaque_records import from_words, owned, to_words
 
 __all__ = [
+    "CONTEXT",
+    "EVALUATION",
     "FIT",
     "GRAM",
     "LINEARISE",
@@ -62,6 +64,7 @@ _VECTOR, _MATRIX, _BLOCKS = types.float64[::1], types.float64[:, ::1], types.flo
 LINEARISE = _NUMBER(_COUNT, _COUNT, _NUMBER, *[_VECTOR] * 5)
 GRAM = types.void(_BLOCKS, types.int64[::1], _COUNT, _MATRIX, _MATRIX, _MATRIX)
 FIT = types.Tuple((_NUMBER, _NUMBER, types.uint8))(OPAQUE, _COUNT, _NUMBER, _NUMBER, _NUMBER)
+EVALUATION = types.Tuple((_NUMBER, types.uint8))(OPAQUE, types.boolean[::1])
 
 
 def _record(cls, *kinds):
@@ -82,6 +85,7 @@ PROBLEM = _record(
     *(_ROWS, _START, _MATRIX, _NUMBER, _COUNT, _FLAG, _NUMBER, _TABLE, _VECTOR, _NUMBER),
     *(_NUMBER, _COUNT, types.FunctionType(FIT), _WORK),
 )
+CONTEXT = _record(GlmContext, types.FunctionType(EVALUATION), OPAQUE)
 
 
 @nb.njit(cache=True, nogil=True)

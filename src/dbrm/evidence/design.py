@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from dbrm._kernels.glm_linalg import cross_products, standardise, weighted_gram
-from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix
 
 __all__ = [
     "Design",

@@ -10,7 +10,6 @@ from dbrm._kernels.glm import (
     NORMAL,
     NORMAL_LOG_GAMMA,
     TABLE,
-    evaluate_many_glm,
     linearise_in,
     maximise,
     place,
@@ -18,6 +17,7 @@ from dbrm._kernels.glm import (
 )
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._kernels.glm_pointers import (
+    evaluation_of_many,
     evaluation_pointer,
     fit_pointer,
     gram_pointer,
@@ -110,9 +110,8 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         # A copy is always contiguous and writable: one compiled version is enough.
-        values, statuses = evaluate_many_glm(
-            self.context, np.array(masks, dtype=np.bool_, order="C")
-        )
+        evaluate = evaluation_of_many()
+        values, statuses = evaluate(self.context, np.array(masks, dtype=np.bool_, order="C"))
         return values, statuses
 
     def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
