@@ -80,7 +80,7 @@ def test_no_population_loses_what_is_to_be_kept(data, monkeypatch):
         return population
 
     monkeypatch.setattr("dbrm.evolution.algorithms.gmjmcmc.next_population", spy)
-    options = QUICK | {"n_populations": 30, "population_size": 4}
+    options = QUICK | {"n_populations": 30, "population_size": 4, "patience": None}
     dbrm.fit(*data, keep=["x4", "x3"], **options)
     assert len(populations) == 29
     assert all({"x3", "x4"} <= population for population in populations)

@@ -142,7 +142,7 @@ def test_the_preset_of_the_scripts():
     assert chosen.prior == KnownVariance(1.0, constant="none")
     assert resolve_model_prior(chosen.penalty, n=223, n_covariates=9) == Complexity(log(223))
     assert chosen.transforms == "paper-g1-code"
-    assert chosen.operators == Operators(1, 10, 5, 1)
+    assert chosen.operators == Operators(1, 10, 5, 1, informed=0.0)
 
 
 def test_the_presets_charge_a_latent_effect_once():

@@ -27,7 +27,7 @@ from dbrm.priors import Complexity
 __all__ = ["draw_newcomers", "propose_numbers"]
 
 # Cells (rows times recipes) of one batch, and most recipes.
-_CELLS, _MOST_RECIPES = 500_000, 2_000
+_CELLS, _MOST_RECIPES = 600_000, 2_000
 # Draws from the pool among the bases.
 _FROM_POOL = 20
 # Share of populations for which numbers inside functions are fitted; arguments, and features each.
