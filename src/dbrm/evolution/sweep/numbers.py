@@ -15,8 +15,9 @@ __all__ = ["sweep_numbers"]
 
 # Covariates that are arguments, simple features that compete, and features proposed of each kind.
 _MOST_COVARIATES, _MOST_OTHERS, _PROPOSED = 8, 40, 3
-# Steps of the model's growth.
-_STEPS = 3
+# Most steps of the model's growth, and populations of a chain for each: a short search has a short
+# sweep.
+_STEPS, _POPULATIONS_PER_STEP = 3, 5
 
 
 def sweep_numbers(problem: Problem, swept: list[Feature], pause: Pause = never) -> list[Feature]:
@@ -27,7 +28,8 @@ def sweep_numbers(problem: Problem, swept: list[Feature], pause: Pause = never) 
     swept
         Simple features of large expected gain, which compete for places in the model.
     """
-    if not problem.grammar.fits_numbers or problem.table.n_columns == 0:
+    n_steps = min(_STEPS, problem.budget.n_populations // _POPULATIONS_PER_STEP)
+    if not problem.grammar.fits_numbers or problem.table.n_columns == 0 or n_steps == 0:
         return []
     strength = problem.marginal_strength()
     names = [problem.table.names[j] for j in np.argsort(-strength, kind="stable")]
@@ -36,7 +38,7 @@ def sweep_numbers(problem: Problem, swept: list[Feature], pause: Pause = never) 
     columns, _ = evaluate(arguments, table)
     model: list[Feature] = []
     found: dict[int, Feature] = {}
-    for _ in range(_STEPS):
+    for _ in range(n_steps):
         if pause():
             break
         screen = screener.look_at(model, evaluate(model, problem.table)[0], np.ones(len(model)))
