@@ -65,7 +65,8 @@ def test_nearly_all_mass_is_found(rng, family):
     found = refine_population(prepared, TERMS, start=NOTHING, **EVERYTHING)
     truth = enumerate_population(prepared, TERMS, **EVERYTHING)
     missed = 1.0 - np.exp(found.log_mass - truth.log_mass)
-    assert -1e-9 < missed < MISSED
+    # Below zero by what approximations of models that were not evaluated are too high.
+    assert -MISSED < missed < MISSED
     assert found.n_evaluated < 0.7 * truth.n_evaluated
     np.testing.assert_allclose(found.inclusion, truth.inclusion, atol=2 * MISSED)
 
