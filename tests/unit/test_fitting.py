@@ -194,7 +194,7 @@ def test_the_record_says_what_happened(data):
 def test_the_sweep_counts_as_time(data, monkeypatch):
     """What the sweep takes is not there for the chains."""
 
-    def slow(problem, max_complexity, pause):
+    def slow(problem, max_complexity, pause, unseen):
         sleep(0.05)
         return []
 

@@ -16,9 +16,10 @@ import pytest
 import dbrm
 from dbrm.chains import interrupts, run_chains
 from dbrm.errors import DBRMWarning, Terminated
+from dbrm.run import runner
 
 pytestmark = pytest.mark.posix
-LONG = {"n_populations": 100_000, "n_chains": 3}
+LONG = {"n_populations": 100_000, "n_chains": 3, "patience": None}
 
 
 @pytest.fixture(autouse=True)
@@ -185,12 +186,11 @@ def test_two_interrupts_end_a_loop_over_fits(loop):
 @pytest.mark.parametrize("sweep", ["sweep_features", "sweep_projections"])
 def test_during_the_sweep_too(sweep, data, settings, monkeypatch, tmp_path, same):
     """What it found until then is in the posterior; resumed, the run is the whole one."""
-    module = "sweep" if sweep == "sweep_features" else "projection_sweep"
     options = settings | {"sweep": 3, "sweep_projections": True, "n_populations": 4}
-    options |= {"n_chains": 2, "penalty": 1.0}
+    options |= {"n_chains": 2, "penalty": 1.0, "transforms": ["sin", "square"]}
     with monkeypatch.context() as patch:
-        interrupted = interrupt_when_asked(30 if module == "projection_sweep" else 2)
-        original = getattr(dbrm.run.runner, sweep)
+        interrupted = interrupt_when_asked(2)
+        original = getattr(runner, sweep)
         patch.setattr(f"dbrm.run.runner.{sweep}", partial(interrupted, original))
         with pytest.warns(DBRMWarning, match=r"\(SIGINT\): 0 of 2 chains had finished, 1 had"):
             posterior = dbrm.fit(*data, **options, checkpoint=tmp_path / "run")
@@ -207,7 +207,7 @@ def interrupt_when_asked(count):
     """A sweep that is interrupted when it asks for the so manieth time whether to stop."""
 
     def interrupted(sweep, *arguments):
-        *rest, pause = arguments
+        problem, given, pause, *rest = arguments
         asked = []
 
         def ask():
@@ -216,7 +216,7 @@ def interrupt_when_asked(count):
                 os.kill(os.getpid(), signal.SIGINT)
             return pause()
 
-        return sweep(*rest, ask)
+        return sweep(problem, given, ask, *rest)
 
     return interrupted
 

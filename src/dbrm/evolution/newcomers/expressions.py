@@ -15,7 +15,7 @@ from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evolution.newcomers.function_shapes import Kind, Shape
 from dbrm.evolution.newcomers.rounding import shortest
 from dbrm.evolution.newcomers.targets import Target
-from dbrm.features import Feature, modify, multiply, project
+from dbrm.features import Feature, multiply, project
 
 __all__ = ["Chain", "Expression", "Layer", "fit", "rounded", "without_shift"]
 
@@ -124,15 +124,15 @@ class Chain:
         return Chain(self.base, column, (plain, *others))
 
     def feature(self) -> Feature:
-        """The projections with these numbers, which belong to their identity."""
+        """The projections with these numbers, which belong to their identity; also the number one.
+
+        Without it ``sin(x)`` would be cheaper than ``sin{1.1*x}``, and prices depend on units.
+        """
         feature = self.base
         for layer in self.layers:
             transform, scale, shift = layer.shape.transform, layer.scale, layer.shift
             if transform.parity is not None and scale < 0.0:
                 scale, shift = -scale, -shift
-            if (scale, shift) == (1.0, 0.0):
-                feature = modify(transform, feature)
-                continue
             bias = None if shift == 0.0 else shift
             feature = project(transform, [feature], [scale], bias, weights_in_identity=True)
         return feature

@@ -57,7 +57,9 @@ def share_left(function: Function, response: Column, factors: Matrix, inputs: Ma
         gram /= scale[:, :, None] * scale[:, None, :]
         gram[:, np.arange(size), np.arange(size)] += _RIDGE
         cross /= scale
-        solved = np.linalg.solve(np.nan_to_num(gram), np.nan_to_num(cross)[:, :, None])[:, :, 0]
+        usable = usable & np.isfinite(gram).all(axis=(1, 2)) & np.isfinite(cross).all(axis=1)
+        gram[~usable], cross[~usable] = np.eye(size), 0.0
+        solved = np.linalg.solve(gram, cross[:, :, None])[:, :, 0]
         # By the residuals themselves: sums of squares cancel.
         fitted = design @ (solved / scale).T
         rest = np.sum(squares * (target - fitted) ** 2, axis=0)
