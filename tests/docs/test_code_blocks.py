@@ -38,11 +38,15 @@ def quiet_again():
 # Pages with long fits, of what other tests check as well.
 LONG = {
     "classification.md",
+    "counts.md",
     "kepler.md",
+    "latent.md",
+    "logic.md",
     "model-classes.md",
     "own-family.md",
     "predict-well.md",
     "report.md",
+    "run-longer.md",
     "scikit-learn.md",
 }
 MARKED = [

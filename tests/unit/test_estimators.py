@@ -26,6 +26,8 @@ from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.run.settings import Settings
 
 QUICK = {"n_chains": 1, "n_populations": 3, "random_state": 0, "transforms": ["tanh"]}
+# Where several are fitted, and what they find is not the question.
+QUICKER = QUICK | {"sweep": 0, "n_iter": 50}
 
 
 @pytest.fixture
@@ -95,9 +97,9 @@ def test_a_fitted_estimator_survives_pickling(data):
 
 def test_it_works_inside_scikit_learn(data):
     x, y = data
-    pipeline = make_pipeline(StandardScaler(), dbrm.DBRMRegressor(**QUICK))
+    pipeline = make_pipeline(StandardScaler(), dbrm.DBRMRegressor(**QUICKER))
     assert np.all(cross_val_score(pipeline, x, y, cv=3) > 0.8)
-    search = GridSearchCV(dbrm.DBRMRegressor(**QUICK), {"penalty": [1.0, "bic"]}, cv=2)
+    search = GridSearchCV(dbrm.DBRMRegressor(**QUICKER), {"penalty": [1.0, "bic"]}, cv=2)
     assert search.fit(x, y).best_estimator_.score(x, y) > 0.8
 
 
@@ -138,23 +140,23 @@ def test_the_classifier_has_the_settings_and_a_threshold():
 
 def test_two_classes_are_a_binomial_response(classes):
     x, labels = classes
-    model = dbrm.DBRMClassifier(**QUICK).fit(x, labels)
+    model = dbrm.DBRMClassifier(**QUICKER).fit(x, labels)
     assert is_classifier(model)
     assert model.classes_.tolist() == ["no", "yes"]
-    posterior = dbrm.fit(x, labels == "yes", family="binomial", **QUICK)
+    posterior = dbrm.fit(x, labels == "yes", family="binomial", **QUICKER)
     probability = model.predict_proba(x)
     np.testing.assert_array_equal(probability[:, 1], posterior.predict(x))
     np.testing.assert_allclose(probability.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(x) == "yes", probability[:, 1] > 0.5)
     assert model.posterior_ is model.posteriors_[0]
-    strict = dbrm.DBRMClassifier(eta=0.9, **QUICK).fit(x, labels)
+    strict = dbrm.DBRMClassifier(eta=0.9, **QUICKER).fit(x, labels)
     np.testing.assert_array_equal(strict.predict(x) == "yes", probability[:, 1] > 0.9)
 
 
 def test_more_classes_are_one_against_the_rest(rng):
     centres = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], 20, axis=0)
     x, labels = centres + rng.normal(size=(60, 2)), np.repeat([3, 1, 2], 20)
-    model = dbrm.DBRMClassifier(**QUICK).fit(x, labels)
+    model = dbrm.DBRMClassifier(**QUICKER).fit(x, labels)
     assert model.classes_.tolist() == [1, 2, 3]
     assert len(model.posteriors_) == 3
     alone = np.column_stack([posterior.predict(x) for posterior in model.posteriors_])

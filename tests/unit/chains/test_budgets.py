@@ -67,14 +67,14 @@ def test_agreement_ends_a_run_early_and_reproducibly(algorithm, caplog, same):
     columns = draw.normal(size=(100, 4))
     y = columns[:, 0] - columns[:, 1] + 0.1 * draw.normal(size=100)
     caplog.set_level(logging.INFO, "dbrm")
-    options = {"n_chains": 3, "n_populations": 40, "n_final": 40_000, "random_state": 2}
+    options = {"n_chains": 3, "n_populations": 20, "n_final": 40_000, "random_state": 2}
     options |= {"algorithm": algorithm, "transforms": ["sin"]}
     posterior = dbrm.fit(columns, y, **options, stop="agreement")
     assert posterior.record.ended == "agreement"
     assert posterior.diagnostics.agree
     assert "The run ended early. Its chains agreed" in posterior.summary()
     (event,) = [record for record in caplog.records if record.event == "agreement"]
-    assert event.population < (40 if algorithm == "gmjmcmc" else 40_000)
+    assert event.population < (20 if algorithm == "gmjmcmc" else 40_000)
     assert posterior.record.n_evaluated < dbrm.fit(columns, y, **options).record.n_evaluated + 1
     same(dbrm.fit(columns, y, **options, stop="agreement", n_jobs=2), posterior)
 

@@ -34,10 +34,10 @@ class PowerCutError(Exception):
     """The power fails."""
 
 
-@pytest.fixture
-def interrupted(data, settings, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def died(data, settings, tmp_path_factory):
     """A folder with a run that died in its 20th population, of 36 in all."""
-    folder = tmp_path / "run"
+    folder = tmp_path_factory.mktemp("died") / "run"
     save, calls = module.Checkpoint.save_chain, count(1)
 
     def fail(self, *arguments):
@@ -45,11 +45,19 @@ def interrupted(data, settings, tmp_path, monkeypatch):
             raise PowerCutError
         save(self, *arguments)
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dbrm.chains.driver._SHORTEST", 0.0)
+        patch.setattr("dbrm.chains.driver._WRITING_SHARE", 0.0)
         patch.setattr(module.Checkpoint, "save_chain", fail)
         with pytest.raises(PowerCutError):
             dbrm.fit(*data, **settings, checkpoint=folder)
     return folder
+
+
+@pytest.fixture
+def interrupted(died, tmp_path):
+    """A copy of that folder, to do with as one likes."""
+    return shutil.copytree(died, tmp_path / "run")
 
 
 @pytest.fixture

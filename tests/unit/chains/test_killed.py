@@ -10,7 +10,7 @@ import pytest
 import dbrm
 
 pytestmark = pytest.mark.posix
-SETTINGS = {"n_chains": 4, "n_populations": 60, "transforms": ["sin", "tanh"], "random_state": 4}
+SETTINGS = {"n_chains": 3, "n_populations": 30, "transforms": ["sin", "tanh"], "random_state": 4}
 KINDS = {
     "gmjmcmc": SETTINGS,
     "pool-gibbs": SETTINGS

@@ -28,7 +28,7 @@ CASES = {
     "heredity": {"heredity": "strong"},
     "steps": {"transforms": "steps"},
     "full ledger": {"max_memory": 0.01},
-    "latent effects": {"latent": [dbrm.latent.IID("group")], "n_populations": 3},
+    "latent effects": {"latent": [dbrm.latent.IID("group")], "n_populations": 3, "n_final": 6},
     "logistic": {"family": "binomial", "n_populations": 3},
 }
 
