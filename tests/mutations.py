@@ -106,6 +106,12 @@ MUTATIONS = [
         "stdtr(1e12 + 0.0 * df[:, None], standard)",
         ("unit/posterior/test_mixture.py",),
     ),
+    Mutation(
+        "Gain of a newcomer: what leaves with the feature that it replaces",
+        "_positive(1.0 + (lost - explained) / total)",
+        "_positive(1.0 - explained / total)",
+        ("unit/evolution/newcomers/test_screen.py",),
+    ),
 ]
 
 

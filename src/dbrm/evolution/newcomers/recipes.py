@@ -186,7 +186,10 @@ def draw_recipes(rng: np.random.Generator, bases: Bases, grammar: Grammar, count
                 recipes[changed, 2] = second[changed]
     both = recipes[:, 2] != _NONE
     recipes[both, 1:3] = np.sort(recipes[both, 1:3], axis=1)
-    return np.unique(recipes, axis=0)
+    # One number for each recipe, in the order of its parts.
+    places = np.append(np.cumprod([len(bases.features) + 1] * 3)[::-1], 1)
+    _, chosen = np.unique((recipes + 1) @ places, return_index=True)
+    return recipes[chosen]
 
 
 def _draw(rng: np.random.Generator, weights: FloatArray, count: int) -> IntArray:
@@ -246,9 +249,10 @@ def _multiply(block: Matrix, columns: Matrix, positions: IntArray) -> None:
 def _transformed(transform: Transform, rows: Matrix) -> Matrix:
     """A transform of each row; knots at quantiles and standardised arguments row by row."""
     if transform.base is not None:
-        rows = rows - rows.mean(axis=1, keepdims=True)
+        # The rows are overwritten by the result.
+        rows -= rows.mean(axis=1, keepdims=True)
         spread = np.sqrt(np.einsum("mn,mn->m", rows, rows) / rows.shape[1])
-        rows /= spread[:, None]
+        rows *= 1.0 / spread[:, None]
     if transform.quantile is None:
         return transform.apply(rows)
     # One knot per row; broadcasting does the rest.

@@ -68,6 +68,7 @@ class Screen:
         weights = score_test.information
         information = np.ones(rows.size) if weights is None else weights[rows]
         self.root = np.sqrt(scale * information)
+        self.weighted = bool(np.any(self.root != 1.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             residual = scale * score_test.residual[rows] / self.root
         self.residual = np.where(self.root > 0.0, residual, 0.0)
@@ -180,7 +181,8 @@ class Candidates:
                 here = slice(start, start + _AT_ONCE)
                 block = columns[here]
                 block -= block.mean(axis=1, keepdims=True)
-                block *= screen.root
+                if screen.weighted:
+                    block *= screen.root
                 inside[here] = block @ screen.basis
                 norms[here] = np.einsum("mn,mn->m", block, block)
                 self._along[here] = block @ screen.residual
