@@ -127,6 +127,7 @@ def measure(name, n_populations):
             y,
             population_size=SIZE,
             n_populations=n_populations + 2,
+            patience=None,
             n_chains=1,
             n_jobs=1,
             random_state=1,

@@ -41,7 +41,7 @@ _FAR, _SHORTLIST = 60.0, 3_000
 _SMALL = 4
 # Evaluations at a time (later a fourth of those made), rounds of expansion, and most evaluations of
 # one population.
-_BATCH, _ROUNDS, _MOST = 8, 3, 1_000
+_BATCH, _ROUNDS, _MOST = 8, 3, 2_000
 # Neighbours are evaluated of the models that hold this share of the mass, unless the approximation
 # would have to be off by so many standard deviations for one to be within so many nats.
 _LEADING, _SURE, _CLOSE = 0.99, 8.0, 14.0
