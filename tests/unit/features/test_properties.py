@@ -140,7 +140,8 @@ def test_measures_follow_their_recursion(feature):
             levels = int(np.ceil(np.log2(len(node.children))))
             assert deepest + 1 <= node.depth <= deepest + levels
         else:
-            assert node.width == len(node.weights) + (node.bias is not None) + widths
+            with_bias = node.bias is not None or node.weights_in_identity
+            assert node.width == len(node.weights) + with_bias + widths
             assert node.depth == 1 + deepest
 
 
