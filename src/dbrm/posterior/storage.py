@@ -22,7 +22,7 @@ from dbrm.data.schema import refuse_unless
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
 from dbrm.evidence import BoundEffect, Family, Latent, Link, ModelFit, find_family, find_link
 from dbrm.evolution import Candidate
-from dbrm.features import Feature, Transform, parse_feature, write_features
+from dbrm.features import Feature, Transform, covariate, parse_feature, write_features
 from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.dispersion import DispersionPosterior
@@ -272,19 +272,23 @@ def _restore(
     masks = effects_of(models.latent[: len(averaged)], len(effects))
     numbers = [np.flatnonzero(mask).tolist() for mask in masks]
     _check_latent_names(arrays, numbers, content["report_effects"], len(effects))
-    ranges = zip(content["ranges"], arrays["ranges"].tolist(), strict=True)
+    ranges = dict(zip(content["ranges"], arrays["ranges"].tolist(), strict=True))
+    always = read(content["always"])
+    used = {number for row in range(len(averaged)) for number in models.features_of(row)}
+    inputs = {name for f in (*always, *(features[j] for j in used)) for name in f.covariates}
+    refuse_unless(all(covariate(name).text in ranges for name in inputs), "ranges")
     source = StoredSource(
         table=Table(names, arrays["table"]),
         n_rows=content["n_rows"],
         transforms=transforms,
-        always=tuple(read(content["always"])),
+        always=tuple(always),
         glm=glm,
         effects=effects,
         averaged=AveragedFits(
             fits=unpack_latent("averaged", arrays, averaged, numbers, effects),
             shifts=_split("averaged_shifts", arrays, arrays["averaged_sizes"]),
             dispersions=_unpack_dispersions(arrays),
-            ranges={text: (low, high) for text, (low, high) in ranges},
+            ranges={text: (low, high) for text, (low, high) in ranges.items()},
             fitted=arrays["fitted_ranges"],
         ),
         reports=dict(

@@ -63,7 +63,6 @@ class Screen:
         rows: IntArray,
     ) -> None:
         self.change = score_test.change
-        self.rows = rows
         scale = problem.table.n_rows / rows.size
         weights = score_test.information
         information = np.ones(rows.size) if weights is None else weights[rows]
