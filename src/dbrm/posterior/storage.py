@@ -267,6 +267,7 @@ def _restore(
     )
     averaged, reports = _unpack("averaged", arrays), _unpack("reports", arrays)
     refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
+    _check_ranges(arrays["fitted_ranges"], glm)
     if glm is not None:
         _check_predictor((*averaged, *reports))
     masks = effects_of(models.latent[: len(averaged)], len(effects))
@@ -337,6 +338,13 @@ def _check_predictor(fits: Iterable[ModelFit]) -> None:
         sound = 1e-150 < fit.dispersion < 1e150
         sound = sound and bool(np.all(np.abs(fit.coefficients) < 1e150))
         refuse_unless(sound and np.all(np.abs(fit.covariance) < 1e150), "A fit of a model")
+
+
+def _check_ranges(ranges: FloatArray, glm: Glm | None) -> None:
+    """Raise unless these are ranges of means, of which the higher end is a possible mean."""
+    low, high = ranges.T
+    least = -np.inf if glm is None else glm.link.mean_interval[0]
+    refuse_unless(np.all((low <= high) & (low < np.inf) & (high > least)), "fitted_ranges")
 
 
 def _check_latent_names(

@@ -2,6 +2,7 @@
 
 import importlib.util
 import warnings
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -141,6 +142,15 @@ def test_all_crafted_files_give_our_error_or_a_posterior(good, tmp_path):
 def test_messages_name_what_is_wrong(good, tmp_path, changes, message):
     sign(tmp_path / "odd.dbrm", good[1] | changes)
     with pytest.raises(InvalidFileError, match=message):
+        dbrm.load(tmp_path / "odd.dbrm")
+
+
+@pytest.mark.parametrize("limits", [(2.0, 1.0), (np.inf, np.inf), (-np.inf, -np.inf)])
+def test_ranges_of_means_that_are_none_are_refused(good, tmp_path, limits):
+    ranges = np.load(BytesIO(good[1]["fitted_ranges.npy"]))
+    ranges[-1] = limits
+    sign(tmp_path / "odd.dbrm", good[1] | {"fitted_ranges.npy": npy(ranges)})
+    with pytest.raises(InvalidFileError, match="fitted_ranges does not fit the other parts"):
         dbrm.load(tmp_path / "odd.dbrm")
 
 
