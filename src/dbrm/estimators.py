@@ -70,6 +70,12 @@ class _SettingsEstimator(BaseEstimator):
         __init__.__doc__ = None
         cls.__init__ = __init__  # type: ignore[method-assign]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Only the paper's presets refuse missing values where nothing is said about them.
+        tags.input_tags.allow_nan = (self.missing or self.preset or "indicator") == "indicator"
+        return tags
+
     def _search(
         self, X: TableLike, y: Any, before: Posterior | None = None, **rows: Any
     ) -> Posterior:

@@ -168,6 +168,9 @@ def log_evidence(
         prior=resolve_prior(prior, **prior_options),
         latent=latent,
         algorithm="enumerate",
+        # All columns are in the model: a factor has one fewer than levels.
+        groups="factors",
+        missing="error",
     )
     extras = {
         "sample_weight": sample_weight,

@@ -2,7 +2,8 @@
 
 Plain columns, and ``C(...)`` of one, are prepared as in any table (`dbrm.data`), so that their
 levels are checked and they can be saved. Other terms (interactions, expressions) are evaluated
-by formulaic, on the training rows and on new rows.
+by formulaic, on the training rows and on new rows. Here as there every level has a column, and
+in interactions every combination of levels: there is no reference level.
 
 A formula is code: formulaic evaluates the expressions in it as Python. Do not use formulas from
 sources that you do not trust.
@@ -19,13 +20,22 @@ import numpy.typing as npt
 
 from dbrm._typing import Column, TableLike
 from dbrm.data import Recipe, Table, check_vector, learn_recipe
-from dbrm.data.columns import RawColumn, read_column, spell_level
+from dbrm.data.columns import RawColumn, read_column, to_levels
 from dbrm.data.intake import RawTable, read_table
-from dbrm.errors import FormulaError, InvalidDataError, UnknownNameError, quote, suggest
+from dbrm.errors import (
+    DBRMWarning,
+    FormulaError,
+    InvalidDataError,
+    UnknownNameError,
+    quote,
+    suggest,
+)
 
 __all__ = ["FormulaRecipe", "ParsedFormula", "read_formula"]
 
 _CATEGORY = re.compile(r"C\(\s*(?:`([^`]+)`|([^\W\d]\w*))\s*\)")
+# The levels in formulaic's warning about those it does not know.
+_LEVELS = re.compile(r"\{.*\}", re.DOTALL)
 _OFFSET = re.compile(r"offset\((.*)\)", re.DOTALL)
 # Most products of terms that formulaic may expand; it takes about a second.
 _MOST_PRODUCTS = 200_000
@@ -72,7 +82,8 @@ class FormulaRecipe:
             *(name for name in self.inner.index_columns if name not in self.plain),
         )
         columns = {name: _content(raw, name) for name in wanted}
-        return self.inner.apply(columns | _compute(self.computed, X), caller=caller)
+        computed = _compute(self.computed, X, strict=self.inner.unseen == "error")
+        return self.inner.apply(columns | computed, caller=caller)
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
@@ -108,11 +119,12 @@ class ParsedFormula:
 
 
 def read_formula(
-    text: str, data: TableLike, *, scale: Any, missing: Any, index_columns: Sequence[str] = ()
+    text: str, data: TableLike, *, index_columns: Sequence[str] = (), **preparation: Any
 ) -> ParsedFormula:
     """Split a formula into response, table and offset.
 
     `index_columns` index latent effects; the formula may name them as covariates too.
+    `preparation` are the settings of `dbrm.data.learn_recipe`.
 
     Raises
     ------
@@ -131,14 +143,14 @@ def read_formula(
         name: _as_category(raw, name) if cast else _content(raw, name)
         for name, cast in plain.items()
     }
-    computed, offset = _specify(others, data), _specify(offsets, data)
+    filled = preparation["missing"] != "error"
+    computed, offset = _specify(others, data, filled=filled), _specify(offsets, data)
     index = {name: _content(raw, name) for name in index_columns if name not in columns}
     inner, table = learn_recipe(
         columns | index | _compute(computed, data),
-        scale=scale,
-        missing=missing,
         index_columns=index_columns,
         also=tuple(columns),
+        **preparation,
     )
     recipe: Recipe | FormulaRecipe = inner
     if computed is not None or offset is not None:
@@ -247,35 +259,40 @@ def _classify(terms: Sequence[Any], raw: RawTable) -> tuple[dict[str, bool], lis
     return plain, offsets, others
 
 
-def _specify(terms: list[Any], data: TableLike) -> Any:
-    """Return formulaic's specification of some terms, learned from the training rows."""
+def _specify(terms: list[Any], data: TableLike, *, filled: bool = False) -> Any:
+    """Return formulaic's specification of some terms, learned from the training rows.
+
+    Missing values raise, unless they are to be `filled` in the columns that come out.
+    """
     from formulaic import Formula
 
     if not terms:
         return None
     formula = Formula([str(term) if isinstance(term, str) else term for term in terms])
-    return _evaluate(formula, data).model_spec
+    action = "ignore" if filled else "raise"
+    return _evaluate(formula, data, na_action=action, ensure_full_rank=False).model_spec
 
 
-def _compute(spec: Any, data: TableLike) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of a specification, evaluated on these rows."""
+def _compute(spec: Any, data: TableLike, *, strict: bool = True) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of a specification, evaluated on these rows.
+
+    Levels that did not occur in training raise if `strict`, else their indicators are zero.
+    """
     if spec is None:
         return {}
-    matrix = _evaluate(spec, data)
+    matrix = _evaluate(spec, data, strict=strict)
     return {str(name): np.asarray(matrix[name], dtype=np.float64) for name in matrix.columns}
 
 
-def _evaluate(what: Any, data: TableLike) -> Any:
-    from formulaic.errors import DataMismatchWarning, FormulaicError
+def _evaluate(what: Any, data: TableLike, *, strict: bool = True, **options: Any) -> Any:
+    from formulaic.errors import FormulaicError
 
-    options = {"na_action": "raise"} if not hasattr(what, "encoder_state") else {}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", DataMismatchWarning)
-            return what.get_model_matrix(data, context={}, **options)
-    except DataMismatchWarning as error:
-        msg = f"A factor has levels that did not occur in training: {error}"
-        raise InvalidDataError(msg) from error
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            # formulaic makes unseen levels missing in a way that pandas warns about.
+            warnings.filterwarnings("ignore", "Constructing a Categorical")
+            matrix = what.get_model_matrix(data, context={}, **options)
     except SyntaxError as error:
         msg = f"The formula contains invalid Python: {_uncoloured(error)}"
         raise FormulaError(msg) from error
@@ -285,6 +302,28 @@ def _evaluate(what: Any, data: TableLike) -> Any:
         name = "" if isinstance(error, FormulaicError) else f"{terms}: {type(error).__name__}: "
         msg = f"The formula cannot be evaluated on these data: {name}{_uncoloured(error)}"
         raise InvalidDataError(msg) from error
+    _pass_on(told, strict=strict)
+    return matrix
+
+
+def _pass_on(told: Sequence[warnings.WarningMessage], *, strict: bool) -> None:
+    """Raise or warn for levels that did not occur in training; repeat other warnings."""
+    from formulaic.errors import DataMismatchWarning
+
+    for warning in told:
+        if not issubclass(warning.category, DataMismatchWarning):
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+            continue
+        levels = _LEVELS.search(str(warning.message))
+        named = levels[0] if levels else str(warning.message)
+        if named == "{nan}":
+            continue
+        msg = f"A factor has levels that did not occur in training: {named}."
+        if strict:
+            raise InvalidDataError(msg)
+        warnings.warn(f"{msg} They count as none of the known levels.", DBRMWarning, stacklevel=5)
 
 
 def _response(left: Any, raw: RawTable, data: TableLike) -> Any:
@@ -304,16 +343,14 @@ def _content(raw: RawTable, name: str) -> Any:
     return raw.contents[raw.names.index(name)]
 
 
-def _as_category(raw: RawTable, name: str) -> npt.NDArray[Any]:
-    """Return a column as text, so that numbers become levels."""
+def _as_category(raw: RawTable, name: str) -> Any:
+    """Return a column as categories without an order, so that numbers become levels."""
+    import pandas as pd
+
     column: RawColumn = read_column(name, _content(raw, name))
-    if column.coded:
-        levels = np.array([*column.levels, None], dtype=object)
-        return np.asarray(levels[column.values])
-    values = column.values.astype(np.bool_) if column.kind == "boolean" else column.values
-    pairs = zip(values, column.missing, strict=True)
-    texts = [None if absent else spell_level(value) for value, absent in pairs]
-    return np.array(texts, dtype=object)
+    if not column.coded:
+        column = to_levels(column)
+    return pd.Series(pd.Categorical.from_codes(column.values, list(column.levels)))
 
 
 def _total(columns: dict[str, npt.NDArray[Any]]) -> Column:

@@ -356,3 +356,22 @@ def test_the_fit_is_the_same_for_every_kind_of_table(rng):
         found = dbrm.fit(table, y, **QUICK)
         pd.testing.assert_frame_equal(found.models, expected.models, check_exact=True, obj=kind)
         np.testing.assert_array_equal(found.predict(table), expected.predict(values), err_msg=kind)
+
+
+@pytest.mark.parametrize("estimator", [dbrm.DBRMRegressor, dbrm.DBRMClassifier, dbrm.DBRMFeatures])
+def test_missing_values_are_allowed_unless_they_are_refused(data, estimator):
+    x, y = data
+    x, y = x.assign(b=x["b"].where(x["c"] > 0)), (y > 0).astype(float)
+    for settings, allowed in [
+        ({}, True),
+        ({"missing": "error"}, False),
+        ({"preset": "paper_text"}, False),
+        ({"preset": "paper_text", "missing": "indicator"}, True),
+    ]:
+        model = estimator(**QUICKER, **settings)
+        assert model.__sklearn_tags__().input_tags.allow_nan == allowed
+        if allowed:
+            assert "b_missing" in model.fit(x, y).posterior_.recipe.names
+        else:
+            with pytest.raises(InvalidDataError, match=r"'b' has \d+, .*missing='indicator'"):
+                model.fit(x, y)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dbrm
-from dbrm.errors import FormulaError, InvalidDataError, UnknownNameError
+from dbrm.errors import DBRMWarning, FormulaError, InvalidDataError, UnknownNameError
 
 QUICK = {"n_chains": 1, "n_populations": 2, "random_state": 1, "transforms": ["tanh"]}
 
@@ -46,10 +46,15 @@ def test_any_table_will_do(frame, convert):
 
 def test_numbers_become_levels_on_request(frame):
     posterior = dbrm.enumerate_models("y ~ x1 + C(plot)", data=frame)
-    assert set(posterior.features["feature"]) == {"x1", "`plot[2]`", "`plot[3]`"}
+    assert set(posterior.features["feature"]) == {
+        "x1",
+        "`plot[1]`",
+        "`plot[2]`",
+        "`plot[3]`",
+    }
     new = frame.assign(plot=[1.0, 2, 3] * 20)
     assert np.all(np.isfinite(posterior.predict(new)))
-    with pytest.raises(InvalidDataError, match="'plot' has levels that did not occur in training"):
+    with pytest.warns(DBRMWarning, match="'plot' has levels that did not occur in training: '9'"):
         posterior.predict(frame.assign(plot=9))
 
 
@@ -92,10 +97,22 @@ def test_an_offset_is_replayed(frame):
 
 
 @pytest.mark.parametrize("formula", ["y ~ x1 + site", "y ~ x1 + C(site)", "y ~ x1:C(site)"])
-def test_unseen_levels_are_an_error(frame, formula):
+def test_unseen_levels_are_none_of_those_known(frame, formula):
     posterior = dbrm.enumerate_models(formula, data=frame)
-    with pytest.raises(InvalidDataError, match=r"levels that did not occur in training.*'east'"):
+    with pytest.warns(DBRMWarning, match=r"levels that did not occur in training: .*'east'.*none"):
         posterior.predict(frame.assign(site="east"))
+    strict = dbrm.enumerate_models(formula, data=frame, unseen="error")
+    with pytest.raises(InvalidDataError, match=r"levels that did not occur in training.*'east'"):
+        strict.predict(frame.assign(site="east"))
+
+
+def test_every_combination_of_levels_has_a_column(frame):
+    posterior = dbrm.fit("y ~ site:C(plot)", data=frame, **QUICK)
+    pairs = {f"site[{a}]:C(plot)[{b}]" for a in ("north", "south", "west") for b in (1, 2, 3)}
+    assert names_of(posterior) == pairs
+    with pytest.warns(DBRMWarning, match="none of the known"):
+        table = posterior.recipe.apply(frame.assign(site="east"))
+    np.testing.assert_array_equal(table.values, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +141,16 @@ def test_formula_and_data_go_together(frame):
         dbrm.fit(frame[["x1"]], frame["y"], data=frame)
 
 
-def test_missing_values_are_an_error_not_a_smaller_table(frame):
+@pytest.mark.parametrize("formula", ["y ~ x1:x2", "y ~ x1 + x2"])
+def test_missing_values_do_not_make_a_smaller_table(frame, formula):
     frame.loc[3, "x2"] = np.nan
     with pytest.raises(InvalidDataError):
-        dbrm.enumerate_models("y ~ x1:x2", data=frame)
-    with pytest.raises(InvalidDataError):
-        dbrm.enumerate_models("y ~ x1 + x2", data=frame)
+        dbrm.enumerate_models(formula, data=frame, missing="error")
+    posterior = dbrm.enumerate_models(formula, data=frame)
+    assert posterior.n_rows == len(frame)
+    assert "x2_missing" in " ".join(posterior.recipe.apply(frame).names)
+    with pytest.raises(InvalidDataError, match="y "):
+        dbrm.enumerate_models("y ~ x1", data=frame.assign(y=np.nan))
 
 
 def test_plain_formulas_are_saved_and_code_is_not(frame, tmp_path):

@@ -135,9 +135,9 @@ def test_text_and_missing_values_in_a_file(tmp_path, monkeypatch):
     path = write(frame, tmp_path)
     options = {"missing": "indicator", "scale": "standard", **SMALL}
     found = dbrm.fit(path, "y", ignore=["id"], **options)
-    names = ("x1", "x2", "x3", "x4", "x4_missing", "site[v]", "site[w]", "flag")
+    names = ("x1", "x2", "x3", "x4", "x4_missing", "site[u]", "site[v]", "site[w]", "flag")
     assert found.recipe.names == names
-    assert found._problem.out_of_core.rows.binary == (False,) * 4 + (True,) * 4
+    assert found._problem.out_of_core.rows.binary == (False,) * 4 + (True,) * 5
     monkeypatch.setattr(tall, "TALL_ROWS", 10**9)
     whole = dbrm.fit(frame, "y", ignore=["id"], **options)
     assert whole.recipe.names == names
@@ -221,7 +221,7 @@ def test_missing_values_and_formulas_are_refused(tmp_path):
     frame.loc[1_400, "x2"] = np.nan
     path = write(frame, tmp_path)
     with pytest.raises(ValueError, match="column 'x2' has 1"):
-        dbrm.fit(path, "y", **SMALL)
+        dbrm.fit(path, "y", missing="error", **SMALL)
     with pytest.raises(ValueError, match="A formula needs its data in memory"):
         dbrm.fit("y ~ x1", data=path)
 

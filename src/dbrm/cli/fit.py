@@ -65,7 +65,12 @@ def fit(
         int | None,
         typer.Option(min=1000, help="Rows used in the search of a large file."),
     ] = None,
-    missing: Annotated[str | None, typer.Option(help="Missing values: error or indicator.")] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values: indicator fills and marks them; error.")
+    ] = None,
+    unseen: Annotated[
+        str | None, typer.Option(help="New levels in later rows: none-of-these or error.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed: the same seed gives the same run.")
     ] = None,
@@ -127,6 +132,7 @@ def fit(
             "time_budget": seconds,
             "subsample": subsample,
             "missing": missing,
+            "unseen": unseen,
             "random_state": seed,
             "n_jobs": jobs,
             "checkpoint": checkpoint,

@@ -19,6 +19,9 @@ from dbrm.errors import InvalidDataError, quote
 
 __all__ = [
     "CODED",
+    "MISSING",
+    "SPLIT_DATES",
+    "UNSEEN",
     "Kind",
     "NotNumericError",
     "RawColumn",
@@ -26,13 +29,20 @@ __all__ = [
     "read_column",
     "refuse_infinite",
     "refuse_missing",
-    "spell_level",
+    "to_levels",
 ]
 
-Kind = Literal["numeric", "boolean", "categorical"]
+Kind = Literal["numeric", "boolean", "categorical", "ordered"]
 # Kinds whose values are codes of levels, not numbers.
-CODED: frozenset[Kind] = frozenset({"categorical"})
+CODED: frozenset[Kind] = frozenset({"categorical", "ordered"})
+# Codes of no value, and in new rows of a level that did not occur in training.
+MISSING, UNSEEN = -1, -2
 
+# What to do with a column of dates.
+SPLIT_DATES = (
+    "Turn it into numbers first, for example with t = pandas.to_datetime(X[name]): the columns "
+    "t.dt.year, t.dt.month, t.dt.dayofweek, t.dt.dayofyear, or (t - t.min()).dt.days."
+)
 # Columns named in one message; the rest are only counted.
 _SHOWN = 5
 
@@ -51,18 +61,21 @@ class RawColumn:
     name
         The user's name for it.
     kind
-        ``"numeric"``, ``"boolean"`` or ``"categorical"``.
+        ``"numeric"``, ``"boolean"``, ``"categorical"`` or ``"ordered"``.
     values
-        Numbers, NaN where missing; for a categorical column the codes, positions in `levels`,
-        -1 where missing.
+        Numbers, NaN where missing; for levels the codes, positions in `levels`, `MISSING` where
+        missing.
     levels
-        The levels that occur, in order.
+        The levels that occur, in order; of an ordered column all that were declared.
+    declared
+        Whether the caller declared the levels; those of plain text are read off the rows.
     """
 
     name: str
     kind: Kind
     values: npt.NDArray[Any]
     levels: tuple[str, ...] = ()
+    declared: bool = False
 
     @property
     def coded(self) -> bool:
@@ -73,7 +86,7 @@ class RawColumn:
     def missing(self) -> Mask:
         """Rows without a value."""
         if self.coded:
-            return np.asarray(self.values < 0)
+            return np.asarray(self.values == MISSING)
         if self.values.dtype.kind == "f":
             return np.asarray(np.isnan(self.values))
         return np.zeros(self.values.shape, dtype=np.bool_)
@@ -88,11 +101,15 @@ def read_column(name: str, content: Any) -> RawColumn:
     )
 
 
-def spell_level(level: object) -> str:
-    """Write a level as text; ``2``, ``2.0`` and NumPy's ``2`` are all ``"2"``."""
-    if isinstance(level, float | np.floating) and float(level).is_integer():
-        return str(int(level))
-    return str(level)
+def to_levels(column: RawColumn) -> RawColumn:
+    """Convert numbers or booleans to levels, by their text."""
+    absent = column.missing
+    values = column.values.astype(np.bool_) if column.kind == "boolean" else column.values
+    distinct, inverse = np.unique(values[~absent], return_inverse=True)
+    codes = np.full(values.shape, MISSING)
+    codes[~absent] = inverse
+    levels = tuple(_spell_level(value) for value in distinct)
+    return RawColumn(column.name, "categorical", codes, levels)
 
 
 def refuse_missing(columns: Iterable[RawColumn], *, owner: str = "X", advice: str) -> None:
@@ -121,6 +138,13 @@ def name_rows(selected: Mask, limit: int = 5) -> str:
     return f"{'row' if rows.size == 1 else 'rows'} {shown}{', ...' if rows.size > limit else ''}"
 
 
+def _spell_level(level: object) -> str:
+    """Write a level as text; ``2``, ``2.0`` and NumPy's ``2`` are all ``"2"``."""
+    if isinstance(level, float | np.floating) and float(level).is_integer():
+        return str(int(level))
+    return str(level)
+
+
 def _read_series(name: str, series: nw.Series[Any]) -> RawColumn:
     dtype = series.dtype
     if dtype in (nw.Decimal, nw.Int128, nw.UInt128):
@@ -128,7 +152,10 @@ def _read_series(name: str, series: nw.Series[Any]) -> RawColumn:
     if dtype == nw.Boolean:
         return RawColumn(name, "boolean", series.cast(nw.Float64).to_numpy())
     if dtype in (nw.Categorical, nw.Enum):
-        return _encode(name, series.to_list(), series.cat.get_categories().to_list())
+        # To narwhals an ordered category of pandas is an Enum.
+        kind: Kind = "ordered" if dtype == nw.Enum else "categorical"
+        categories = series.cat.get_categories().to_list()
+        return _encode(name, series.to_list(), categories, kind, declared=True)
     if dtype == nw.String:
         return _encode_text(name, series.to_list())
     if dtype.is_temporal():
@@ -199,19 +226,28 @@ def _encode_text(name: str, entries: list[Any]) -> RawColumn:
     return _encode(name, entries, sorted({entry for entry in entries if isinstance(entry, str)}))
 
 
-def _encode(name: str, entries: Sequence[Any], categories: Sequence[Any]) -> RawColumn:
-    """Encode the entries by their category, without categories that do not occur."""
-    spelled = [spell_level(category) for category in categories]
+def _encode(
+    name: str,
+    entries: Sequence[Any],
+    categories: Sequence[Any],
+    kind: Kind = "categorical",
+    *,
+    declared: bool = False,
+) -> RawColumn:
+    """Encode the entries by their category; without an order only categories that occur."""
+    spelled = [_spell_level(category) for category in categories]
     if len(set(spelled)) < len(spelled):
         msg = f"Column {name!r} has categories that read the same as text: {quote(spelled)}."
         raise InvalidDataError(msg)
     code_of = {category: code for code, category in enumerate(categories)}
     codes = np.fromiter((code_of.get(entry, -1) for entry in entries), np.int64, len(entries))
+    if kind == "ordered":
+        return RawColumn(name, kind, codes, tuple(spelled), declared)
     occurs = np.bincount(codes[codes >= 0], minlength=len(spelled)) > 0
     # One more entry at the end, so that code -1 stays -1.
     renumbered = np.append(np.cumsum(occurs) - 1, -1)
     levels = tuple(level for level, found in zip(spelled, occurs, strict=True) if found)
-    return RawColumn(name, "categorical", renumbered[codes], levels)
+    return RawColumn(name, kind, renumbered[codes], levels, declared)
 
 
 def _refuse_complex(name: str) -> NoReturn:
@@ -225,7 +261,7 @@ def _refuse_complex(name: str) -> NoReturn:
 def _refuse_time(name: str, dtype: str) -> NoReturn:
     msg = (
         f"Column {name!r} holds dates or times ({dtype}), which have no natural zero or unit. "
-        "Turn it into numbers first, for example days since a date or the month."
+        f"{SPLIT_DATES}"
     )
     raise InvalidDataError(msg)
 

@@ -5,19 +5,22 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final, get_args
 
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import read_column, refuse_infinite, refuse_missing
 from dbrm.data.intake import read_index_columns, read_table
+from dbrm.data.levels import LevelCounts, count_levels, learn_rule, offered_columns, why_left_out
 from dbrm.data.recipe import Recipe, assemble, finish
 from dbrm.data.redundancy import find_redundant
-from dbrm.data.rules import ColumnRule, Missing, learn_rule
+from dbrm.data.rules import ColumnRule, Missing, Unseen
 from dbrm.data.standardize import Scale, learn_scaling
 from dbrm.data.table import Table
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, quote
 
-__all__ = ["learn_recipe", "unique_outputs", "warn_dropped", "why_dropped"]
+__all__ = ["Offer", "learn_recipe", "warn_left_out"]
 
 
 def learn_recipe(
@@ -26,15 +29,19 @@ def learn_recipe(
     names: Sequence[str] | None = None,
     scale: Scale = None,
     missing: Missing = "error",
+    unseen: Unseen = "error",
+    whole_factors: bool = False,
     index_columns: Sequence[str] = (),
     also: Sequence[str] = (),
     allow_no_columns: bool = False,
 ) -> tuple[Recipe, Table]:
     """Check the training table and learn how to prepare it and new data.
 
-    Text and categories become 0/1 columns ``name[level]``, one per level but the
-    first. Constant columns, and columns that are affine copies of an earlier one,
-    are left out with a warning: with an intercept in the model they are redundant.
+    Text and categories become 0/1 columns ``name[level]``, one per level, of two levels only
+    the one with fewer rows. Rare levels share a column, and what is all rare levels, such as an
+    identifier, is left out with a warning. Constant columns, and columns that are affine copies
+    of an earlier one, are left out with a warning, too: with an intercept in the model they
+    are redundant.
 
     Parameters
     ----------
@@ -48,7 +55,14 @@ def learn_recipe(
         Columns of zeros and ones are never scaled.
     missing
         ``"error"``, or ``"indicator"``: fill with the training median and add a 0/1
-        column ``name_missing`` where the training column had missing values.
+        column ``name_missing`` where the training column had missing values. A missing category
+        is a level of its own.
+    unseen
+        What a level in new rows is that did not occur in training: an ``"error"``, or
+        ``"none-of-these"``, with zeros in the columns of all levels.
+    whole_factors
+        Whether models contain all columns of a factor or none: its most frequent level then
+        has no column.
     index_columns, also
         Columns that index latent effects, kept as they are; those of them that are `also`
         covariates.
@@ -56,7 +70,8 @@ def learn_recipe(
         Accept a table without covariates; its only model has nothing but the intercept.
     """
     _check_choice("scale", scale, (None, "standard"))
-    _check_choice("missing", missing, ("error", "indicator"))
+    _check_choice("missing", missing, get_args(Missing))
+    _check_choice("unseen", unseen, get_args(Unseen))
     raw = read_table(X, names, least_columns=0 if allow_no_columns else 1)
     index = read_index_columns(raw, index_columns)
     columns = [
@@ -70,47 +85,86 @@ def learn_recipe(
     refuse_infinite(columns)
     if missing == "error":
         refuse_missing(columns, advice="Remove these rows, or set missing='indicator'.")
-    rules = tuple(learn_rule(column, missing) for column in columns)
-    made = unique_outputs(rules)
-    values = assemble(rules, columns, made, raw.n_rows)
+    counts = [count_levels(column) for column in columns]
+    rules = [learn_rule(column, missing, n) for column, n in zip(columns, counts, strict=True)]
+    offer = Offer.of(rules, counts, whole_factors=whole_factors)
+    values = assemble(rules, columns, offer.names, raw.n_rows)
     redundant = find_redundant(values)
-    kept = [j for j in range(len(made)) if j not in redundant]
-    dropped = why_dropped(rules, made, redundant)
-    warn_dropped(dropped, n_kept=len(kept))
+    kept = [j for j in range(len(offer.names)) if j not in redundant]
+    dropped = offer.left_out(redundant)
+    warn_left_out(dropped, n_kept=len(kept))
     values = _compact(values, kept)
-    table_names = tuple(made[j] for j in kept)
     means, sds = ((), ()) if scale is None else learn_scaling(values)
     recipe = Recipe(
-        rules,
-        table_names,
-        tuple(dropped),
+        tuple(rules),
+        tuple(offer.names[j] for j in kept),
+        dropped,
         missing,
         scale,
         means,
         sds,
         named=raw.named,
         index_columns=tuple(index_columns),
+        unseen=unseen,
     )
     return recipe, finish(values, recipe, index)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The columns that rules offer the table.
+
+    Parameters
+    ----------
+    names
+        Of the columns, all different.
+    unused
+        Input columns of which the table has none, or no levels, each with the reason.
+    """
+
+    names: tuple[str, ...]
+    unused: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls, rules: Sequence[ColumnRule], counts: Sequence[LevelCounts], *, whole_factors: bool
+    ) -> "Offer":
+        """Return what the rules offer; raise if two columns would have the same name."""
+        made = [name for rule in rules for name in rule.outputs]
+        clashes = [name for name, count in Counter(made).items() if count > 1]
+        if clashes:
+            msg = (
+                f"Columns made from categories or missing values would share a name with another "
+                f"column: {quote(clashes)}. Rename the input columns."
+            )
+            raise InvalidDataError(msg)
+        offers = [
+            offered_columns(rule, n, whole_factors=whole_factors)
+            for rule, n in zip(rules, counts, strict=True)
+        ]
+        reasons = [
+            (rule.name, why_left_out(rule, n, offered))
+            for rule, n, offered in zip(rules, counts, offers, strict=True)
+        ]
+        return cls(
+            tuple(name for offered in offers for name in offered),
+            tuple((name, reason) for name, reason in reasons if reason),
+        )
+
+    def left_out(self, redundant: Mapping[int, int | None]) -> tuple[tuple[str, str], ...]:
+        """Return the columns that are left out, each with the reason."""
+        found = [(self.names[j], self._reason(first)) for j, first in sorted(redundant.items())]
+        return (*self.unused, *found)
+
+    def _reason(self, first: int | None) -> str:
+        return "constant" if first is None else f"copy of {self.names[first]!r}"
 
 
 def _check_choice(setting: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         msg = f"{setting} must be one of {quote(allowed)}; got {setting}={value!r}."
         raise InvalidSettingError(msg)
-
-
-def unique_outputs(rules: Iterable[ColumnRule]) -> tuple[str, ...]:
-    """Return the names of all columns that the rules make; raise if two are the same."""
-    made = tuple(name for rule in rules for name in rule.outputs)
-    clashes = [name for name, count in Counter(made).items() if count > 1]
-    if clashes:
-        msg = (
-            f"Columns made from categories or missing values would share a name with another "
-            f"column: {quote(clashes)}. Rename the input columns."
-        )
-        raise InvalidDataError(msg)
-    return made
 
 
 def _compact(values: Matrix, kept: Sequence[int]) -> Matrix:
@@ -121,32 +175,31 @@ def _compact(values: Matrix, kept: Sequence[int]) -> Matrix:
     return values[:, : len(kept)]
 
 
-def why_dropped(
-    rules: Iterable[ColumnRule], made: Sequence[str], redundant: Mapping[int, int | None]
-) -> list[tuple[str, str]]:
-    """Return the columns that are left out, each with the reason."""
-    dropped = [(rule.name, "constant") for rule in rules if not rule.outputs]
-    return dropped + [(made[j], _reason(made, first)) for j, first in sorted(redundant.items())]
-
-
-def _reason(names: Sequence[str], first: int | None) -> str:
-    return "constant" if first is None else f"copy of {names[first]!r}"
-
-
-def warn_dropped(dropped: Sequence[tuple[str, str]], *, n_kept: int) -> None:
+def warn_left_out(dropped: Sequence[tuple[str, str]], *, n_kept: int) -> None:
     """Warn about columns that are left out."""
     constant = [name for name, reason in dropped if reason == "constant"]
-    copies = [f"{name!r} ({reason})" for name, reason in dropped if reason != "constant"]
+    copies = [f"{name!r} ({reason})" for name, reason in dropped if reason.startswith("copy")]
+    rare = [f"{name!r} ({reason})" for name, reason in dropped if reason.endswith("all rare")]
     if constant:
         _warn(f"Constant columns are left out: {quote(constant)}.")
-    if copies:
-        more = f" and {len(copies) - 10} more" if len(copies) > 10 else ""
+    if rare:
         _warn(
-            "Columns that are affine copies of an earlier column are left out: "
-            f"{', '.join(copies[:10])}{more}."
+            f"Columns of text in which every level is rare are left out: {_shown(rare)}. "
+            "An identifier says nothing about other rows; for groups of a few rows each try "
+            "latent=dbrm.latent.RandomIntercept(column), and make numbers that are stored as text "
+            "numbers."
+        )
+    if copies:
+        _warn(
+            f"Columns that are affine copies of an earlier column are left out: {_shown(copies)}."
         )
     if n_kept == 0:
         _warn("No usable column is left: every model has only an intercept.")
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{', '.join(names[:10])}{more}"
 
 
 def _warn(message: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import Kind, RawColumn, read_column, refuse_infinite, refuse_missing
 from dbrm.data.intake import RawTable, read_index_columns, read_table
-from dbrm.data.rules import ColumnRule, Missing
+from dbrm.data.rules import ColumnRule, Missing, Unseen
 from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
 from dbrm.data.standardize import Scale, apply_scaling
 from dbrm.data.table import IndexColumns, Table
@@ -38,7 +38,10 @@ RECIPE = Record(
                     "levels": ListOf(Text()),
                     "fill": Nullable(Real()),
                     "indicator": Flag(),
-                }
+                    "pooled": ListOf(Text()),
+                    "n_missing": Whole(0),
+                },
+                optional=frozenset({"pooled", "n_missing"}),
             )
         ),
         "names": ListOf(Text(), "names"),
@@ -49,8 +52,9 @@ RECIPE = Record(
         "sds": ListOf(Real()),
         "named": Flag(),
         "places": ListOf(Text()),
+        "unseen": Text(get_args(Unseen)),
     },
-    optional=frozenset({"places"}),
+    optional=frozenset({"places", "unseen"}),
 )
 
 
@@ -67,7 +71,7 @@ class Recipe:
         Columns of the resulting table.
     dropped
         Pairs of a column that was left out, and the reason.
-    missing, scale
+    missing, scale, unseen
         The settings it was learned with.
     means, sds
         Per name, what is subtracted and divided by; empty without scaling.
@@ -86,6 +90,7 @@ class Recipe:
     sds: tuple[float, ...] = ()
     named: bool = True
     index_columns: tuple[str, ...] = ()
+    unseen: Unseen = "error"
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -97,7 +102,7 @@ class Recipe:
     def factors(self) -> list[tuple[str, ...]]:
         """Return, for each categorical input column, the columns of its levels."""
         return [
-            tuple(name for name in rule.level_columns if name in self.names)
+            tuple(name for name in self.names if name in rule.level_columns)
             for rule in self.columns
             if rule.coded
         ]
@@ -124,19 +129,40 @@ class Recipe:
         kept = set(self.names)
         needed = [j for j, rule in enumerate(self.columns) if kept.intersection(rule.outputs)]
         rules = [self.columns[j] for j in needed]
-        columns = [
-            rule.conform(read_column(rule.name, raw.contents[position]))
+        given = [
+            read_column(rule.name, raw.contents[position])
             for rule, position in zip(rules, self._locate(raw, needed, caller), strict=True)
         ]
+        columns = [rule.conform(column) for rule, column in zip(rules, given, strict=True)]
         if checked:
             return finish(assemble(rules, columns, self.names, raw.n_rows), self, index)
         refuse_infinite(columns)
+        self._check_unseen(rules, given)
         if self.missing == "error":
             refuse_missing(columns, advice="Remove these rows, or train with missing='indicator'.")
         else:
             _warn_filled(rules, columns)
         values = assemble(rules, columns, self.names, raw.n_rows)
         return finish(values, self, index)
+
+    def _check_unseen(self, rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> None:
+        """Warn about levels that did not occur in training, or raise."""
+        for rule, column in zip(rules, columns, strict=True):
+            unseen = rule.unseen(column)
+            if not unseen:
+                continue
+            found = (
+                f"Column {rule.name!r} has levels that did not occur in training: {quote(unseen)}."
+            )
+            if self.unseen == "error":
+                msg = f"{found} Known levels are {quote(rule.levels)}."
+                raise InvalidDataError(msg)
+            what = (
+                f"level {rule.levels[int(rule.fill) - 1]!r}, the median of training"
+                if rule.kind == "ordered" and rule.fill is not None
+                else "none of the known levels"
+            )
+            warnings.warn(f"{found} They count as {what}.", DBRMWarning, stacklevel=5)
 
     def only(self, names: Sequence[str]) -> Recipe:
         """Return the recipe of some columns of the table."""
@@ -166,6 +192,8 @@ class Recipe:
                     "levels": list(rule.levels),
                     "fill": rule.fill,
                     "indicator": rule.indicator,
+                    "pooled": list(rule.pooled),
+                    "n_missing": rule.n_missing,
                 }
                 for rule in self.columns
             ],
@@ -177,6 +205,7 @@ class Recipe:
             "sds": list(self.sds),
             "named": self.named,
             "places": list(self.index_columns),
+            "unseen": self.unseen,
         }
 
     @classmethod
@@ -189,7 +218,13 @@ class Recipe:
             raise InvalidDataError(msg) from error
         recipe = cls(
             columns=tuple(
-                ColumnRule(**{**rule, "levels": tuple(rule["levels"])})
+                ColumnRule(
+                    **{
+                        **rule,
+                        "levels": tuple(rule["levels"]),
+                        "pooled": tuple(rule.get("pooled", ())),
+                    }
+                )
                 for rule in content["columns"]
             ),
             names=tuple(content["names"]),
@@ -200,6 +235,8 @@ class Recipe:
             sds=tuple(content["sds"]),
             named=content["named"],
             index_columns=tuple(content.get("places", ())),
+            # Before levels had columns of their own, zeros in all columns meant the first one.
+            unseen=content.get("unseen", "error"),
         )
         recipe._check_parts()
         return recipe
@@ -211,6 +248,8 @@ class Recipe:
         wanted = len(self.names) if self.scale is not None else 0
         sound = len(set(inputs)) == len(inputs) and len(set(self.names)) == len(self.names)
         sound = sound and set(self.names) <= set(made)
+        sound = sound and all(set(rule.pooled) <= set(rule.levels) for rule in self.columns)
+        sound = sound and all(rule.fill or rule.kind != "ordered" for rule in self.columns)
         sound = sound and len(self.means) == len(self.sds) == wanted
         if not sound:
             msg = "Not a recipe written by Recipe.to_dict: its parts do not fit together."
@@ -268,6 +307,6 @@ def _warn_filled(rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> N
     if filled:
         msg = (
             f"Missing values in columns that had none in training: {quote(filled)}. "
-            "They are filled with the training median (or reference level), without an indicator."
+            "They are filled with the training median; a missing category is none of the levels."
         )
         warnings.warn(msg, DBRMWarning, stacklevel=3)

@@ -1,27 +1,25 @@
 """Encode one input column, in training rows and new rows alike.
 
-A rule sees one raw column. It expands categories into indicators and fills missing values; it
-neither scales columns nor leaves them out.
+A rule sees one raw column. It expands levels into 0/1 columns and fills missing values; it
+neither scales columns nor leaves them out. `dbrm.data.levels` learns rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dbrm.data.columns import CODED, Kind, RawColumn, spell_level
-from dbrm.errors import InvalidDataError, quote
+from dbrm.data.columns import CODED, MISSING, UNSEEN, Kind, RawColumn, to_levels
+from dbrm.errors import InvalidDataError
 
-__all__ = ["ColumnRule", "Missing", "learn_rule"]
+__all__ = ["ColumnRule", "Missing", "Unseen"]
 
 Missing = Literal["error", "indicator"]
-
-# A text column with more levels than this is an identifier or free text.
-MAX_LEVELS = 1000
+Unseen = Literal["error", "none-of-these"]
 
 
 @final
@@ -29,18 +27,27 @@ MAX_LEVELS = 1000
 class ColumnRule:
     """How one input column becomes columns of the table.
 
+    The columns of a rule are those that can be made; the names of a `Recipe` say which ones
+    the table has.
+
     Parameters
     ----------
     name, kind
         Of the input column.
     levels
-        Levels of a categorical column that occurred in training. The first is the
-        reference; each other one becomes a 0/1 column ``name[level]``.
+        Levels of a categorical column that occurred in training, each a 0/1 column
+        ``name[level]``. Those of an ordered column are numbered from 1, a column ``name``; 0/1
+        columns ``name[>=level]`` mark the rows from each level upwards.
     fill
-        What replaces a missing value of a numeric or boolean column; None if
-        missing values are errors. A missing category becomes the reference.
+        What replaces a missing value of a numeric or boolean column; None if missing values
+        are errors. Of an ordered column the number of the level that stands for missing and
+        unseen ones. A missing category is none of the levels.
     indicator
-        Whether a 0/1 column ``name_missing`` marks the rows that were filled.
+        Whether a 0/1 column ``name_missing`` marks the rows without a value.
+    pooled
+        Rare levels, which share one 0/1 column ``name[3 rare levels]``.
+    n_missing
+        Training rows without a value.
     """
 
     name: str
@@ -48,6 +55,8 @@ class ColumnRule:
     levels: tuple[str, ...] = ()
     fill: float | None = None
     indicator: bool = False
+    pooled: tuple[str, ...] = ()
+    n_missing: int = 0
 
     @property
     def coded(self) -> bool:
@@ -55,20 +64,55 @@ class ColumnRule:
         return self.kind in CODED
 
     @property
+    def missing_column(self) -> str:
+        """Name of the 0/1 column of rows without a value."""
+        return f"{self.name}_missing"
+
+    @property
+    def pool(self) -> str:
+        """What the pooled levels are called together."""
+        return f"{len(self.pooled)} rare levels"
+
+    @property
+    def classes(self) -> dict[str, tuple[str, ...]]:
+        """The levels that are told apart, by what they are called; pooled ones are together."""
+        rare = frozenset(self.pooled)
+        found: dict[str, tuple[str, ...]] = {
+            level: (level,) for level in self.levels if level not in rare
+        }
+        return found | ({self.pool: self.pooled} if self.pooled else {})
+
+    @property
     def level_columns(self) -> tuple[str, ...]:
-        """Names of the 0/1 columns of levels, all but the reference."""
-        return tuple(f"{self.name}[{level}]" for level in self.levels[1:])
+        """Names of the 0/1 columns of levels, and of the one that stands for no level."""
+        return tuple(name for name in self.outputs if name != self.name)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the table's columns made from this one."""
-        made = self.level_columns if self.coded else (self.name,)
-        return (*made, f"{self.name}_missing") if self.indicator else made
+        """Names of the table's columns that can be made from this one."""
+        if self.kind == "ordered":
+            made = [self.name, *(f"{self.name}[>={level}]" for level in self.levels[1:])]
+        elif self.coded:
+            made = [f"{self.name}[{label}]" for label in self.classes]
+        else:
+            made = [self.name]
+        return (*made, self.missing_column) if self.indicator else tuple(made)
+
+    def unseen(self, column: RawColumn) -> tuple[str, ...]:
+        """Return the levels of a column of new data that did not occur in training."""
+        if not self.coded:
+            return ()
+        known = frozenset(self.levels)
+        found = column if column.coded else to_levels(column)
+        used = np.bincount(found.values[found.values >= 0], minlength=len(found.levels))
+        return tuple(
+            level for level, n in zip(found.levels, used, strict=True) if n and level not in known
+        )
 
     def conform(self, column: RawColumn) -> RawColumn:
         """Give a column of new data the kind and the codes of the training column."""
         if self.coded:
-            return self._recode(column if column.coded else _to_levels(column))
+            return self._recode(column if column.coded else to_levels(column))
         if column.coded:
             if column.levels:
                 msg = (
@@ -83,26 +127,36 @@ class ColumnRule:
 
     def expand(self, column: RawColumn) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield the table's columns, with their names, made from a conforming column."""
-        if self.coded:
-            for code, name in enumerate(self.level_columns, start=1):
-                yield name, column.values == code
+        if self.kind == "ordered":
+            assert self.fill is not None
+            number = np.where(column.values < 0, self.fill, column.values + 1.0)
+            yield self.name, number
+            for code, level in enumerate(self.levels[1:], start=1):
+                yield f"{self.name}[>={level}]", number > code
+        elif self.coded:
+            code_of = {level: code for code, level in enumerate(self.levels)}
+            for label, levels in self.classes.items():
+                codes = [code_of[level] for level in levels]
+                yield f"{self.name}[{label}]", _is_any(column.values, codes)
         elif self.fill is not None and column.missing.any():
             yield self.name, np.where(column.missing, self.fill, column.values)
         else:
             yield self.name, column.values
         if self.indicator:
-            yield f"{self.name}_missing", column.missing
+            yield self.missing_column, column.missing
+
+    def at_level(self, level: str | None) -> dict[str, float]:
+        """Return the values of the columns for one level; for None, of none of the known ones."""
+        code = UNSEEN if level is None else self.levels.index(level)
+        row = RawColumn(self.name, self.kind, np.array([code]), self.levels)
+        return {name: float(content[0]) for name, content in self.expand(row)}
 
     def _recode(self, column: RawColumn) -> RawColumn:
-        unseen = [level for level in column.levels if level not in self.levels]
-        if unseen:
-            msg = (
-                f"Column {self.name!r} has levels that did not occur in training: {quote(unseen)}. "
-                f"Known levels are {quote(self.levels)}."
-            )
-            raise InvalidDataError(msg)
-        codes = np.array([*(self.levels.index(level) for level in column.levels), -1])
-        return RawColumn(self.name, "categorical", codes[column.values], self.levels)
+        code_of = {level: code for code, level in enumerate(self.levels)}
+        known = [code_of.get(level, UNSEEN) for level in column.levels]
+        # One more entry at the end, for the code of missing values.
+        codes = np.array([*known, MISSING])
+        return RawColumn(self.name, self.kind, codes[column.values], self.levels)
 
     def _check_boolean(self, column: RawColumn) -> None:
         values = column.values[~column.missing]
@@ -115,40 +169,5 @@ class ColumnRule:
             raise InvalidDataError(msg)
 
 
-def learn_rule(column: RawColumn, missing: Missing) -> ColumnRule:
-    """Learn the rule of a column from its training rows."""
-    if len(column.levels) > MAX_LEVELS:
-        msg = (
-            f"Column {column.name!r} has {len(column.levels)} different text values; at most "
-            f"{MAX_LEVELS} can be levels of a category. If it is an identifier, leave it out; if "
-            "it is numbers stored as text, convert it."
-        )
-        raise InvalidDataError(msg)
-    if missing == "error":
-        return ColumnRule(column.name, column.kind, column.levels)
-    absent = column.missing
-    # With nothing observed both the column and its indicator would be constant.
-    indicator = bool(absent.any() and not absent.all())
-    fill = None if column.coded else _median(column.values[~absent])
-    return ColumnRule(column.name, column.kind, column.levels, fill, indicator)
-
-
-def _median(observed: npt.NDArray[Any]) -> float:
-    """Return the median; of zeros and ones the more frequent, so that they stay binary."""
-    if observed.size == 0:
-        return 0.0
-    # Halved before and doubled after, because the mean of two huge numbers may overflow.
-    median = 2.0 * float(np.median(0.5 * observed.astype(np.float64)))
-    is_binary = bool(np.all((observed == 0) | (observed == 1)))
-    return float(np.floor(median)) if is_binary else median
-
-
-def _to_levels(column: RawColumn) -> RawColumn:
-    """Convert numbers or booleans to levels, by their text."""
-    absent = column.missing
-    values = column.values.astype(np.bool_) if column.kind == "boolean" else column.values
-    distinct, inverse = np.unique(values[~absent], return_inverse=True)
-    codes = np.full(values.shape, -1)
-    codes[~absent] = inverse
-    levels = tuple(spell_level(value) for value in distinct)
-    return RawColumn(column.name, "categorical", codes, levels)
+def _is_any(values: npt.NDArray[Any], codes: Sequence[int]) -> npt.NDArray[Any]:
+    return values == codes[0] if len(codes) == 1 else np.isin(values, codes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from dbrm._typing import Column, Mask, Matrix, TableLike
-from dbrm.data import Recipe, Table
+from dbrm.data import ColumnRule, Recipe, Table
 from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.draws import CoefficientDraws, draw_models
@@ -103,7 +103,7 @@ class Effects:
         For a numeric covariate :math:`\frac1n \sum_i \partial E(y|x_i)/\partial x_{ij}`, by
         central differences over a hundredth of its standard deviation; for a covariate of
         zeros and ones, and for each level of a factor, the difference to zero or to the
-        reference level.
+        first level.
 
         Returns
         -------
@@ -209,7 +209,7 @@ class Effects:
         """Values of a covariate in the user's terms, and what they mean for the table."""
         rule = self._rule(name)
         if rule.coded:
-            levels = list(rule.levels) if isinstance(grid, int) else list(grid)
+            levels = list(rule.classes) if isinstance(grid, int) else list(grid)
             return levels, [self._level(rule, level) for level in levels]
         if not isinstance(grid, int):
             values = np.asarray(grid, dtype=np.float64)
@@ -221,7 +221,7 @@ class Effects:
             values = np.linspace(column.min(), column.max(), grid)
         return values.tolist(), [self._number(rule, value) for value in values]
 
-    def _rule(self, name: str) -> Any:
+    def _rule(self, name: str) -> ColumnRule:
         rules = {rule.name: rule for rule in self._recipe.columns}
         if name not in rules:
             msg = f"There is no covariate {name!r}. Covariates: {', '.join(rules)}."
@@ -238,25 +238,25 @@ class Effects:
         j = self._recipe.names.index(name)
         return self._recipe.means[j], self._recipe.sds[j]
 
-    def _number(self, rule: Any, value: float) -> Change:
+    def _number(self, rule: ColumnRule, value: float) -> Change:
         mean, sd = self._unit(rule.name)
         return self._present(rule) | {rule.name: (value - mean) / sd}
 
-    def _level(self, rule: Any, level: str) -> Change:
+    def _level(self, rule: ColumnRule, level: str) -> Change:
+        level, *_ = rule.classes.get(level, (level,))
         if level not in rule.levels:
             msg = f"{level!r} is no level of {rule.name!r}: {', '.join(rule.levels)}."
             raise InvalidSettingError(msg)
-        change = self._present(rule)
-        for other in rule.levels[1:]:
-            name = f"{rule.name}[{other}]"
+        change = {}
+        for name, value in rule.at_level(level).items():
             if name in self._recipe.names:
                 mean, sd = self._unit(name)
-                change[name] = (float(other == level) - mean) / sd
+                change[name] = (value - mean) / sd
         return change
 
-    def _present(self, rule: Any) -> Change:
+    def _present(self, rule: ColumnRule) -> Change:
         """A value that is set is not missing."""
-        name = f"{rule.name}_missing"
+        name = rule.missing_column
         if not (rule.indicator and name in self._recipe.names):
             return {}
         mean, sd = self._unit(name)
@@ -267,9 +267,10 @@ class Effects:
         for name in self.covariates:
             rule = self._rule(name)
             if rule.coded:
-                reference = self._level(rule, rule.levels[0])
-                for level in rule.levels[1:]:
-                    yield f"{name}[{level}]", reference, self._level(rule, level), 1.0
+                reference, *others = rule.classes
+                for level in others:
+                    change = self._level(rule, level)
+                    yield f"{name}[{level}]", self._level(rule, reference), change, 1.0
                 continue
             mean, sd = self._unit(name)
             column = table.column(name)

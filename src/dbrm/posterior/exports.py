@@ -77,16 +77,28 @@ class Exporter:
     def _unscaled(self, rule: ColumnRule, name: str) -> str:
         dialect, raw = self._dialect, self._look_up(rule.name)
         one, zero = dialect.number(1.0), dialect.number(0.0)
-        if rule.indicator and name == f"{rule.name}_missing":
+        if rule.indicator and name == rule.missing_column:
+            if rule.coded and dialect is NUMPY:
+                return f"np.array([v is None or v != v for v in {raw}], dtype=float)"
             return dialect.choose(self._is_missing(raw), one, zero)
         if rule.coded:
-            level = name[len(rule.name) + 1 : -1]
-            return dialect.choose(f"{raw} {self._equals} {dialect.text(level)}", one, zero)
+            return self._by_level(rule, name, raw)
         if rule.fill is not None:
             return dialect.choose(self._is_missing(raw), dialect.number(rule.fill), raw)
         if rule.kind == "boolean" and dialect is SQL:
             return dialect.choose(raw, one, zero)
         return raw
+
+    def _by_level(self, rule: ColumnRule, name: str, raw: str) -> str:
+        """A column made from levels, as what none of them gives plus what each of them adds."""
+        dialect, usual = self._dialect, rule.at_level(None)[name]
+        parts = [dialect.number(usual)] if usual else []
+        for level in rule.levels:
+            more = rule.at_level(level)[name] - usual
+            if more:
+                equal = f"{raw} {self._equals} {dialect.text(level)}"
+                parts.append(dialect.choose(equal, dialect.number(more), dialect.number(0.0)))
+        return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
 
     def _look_up(self, name: str) -> str:
         if self._dialect is SQL:

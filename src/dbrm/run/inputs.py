@@ -197,7 +197,7 @@ def _from_batches(
     batches: AbstractBatches, settings: Settings, extras: Mapping[str, Any], *, response: str
 ) -> RunInputs:
     """Learn the recipe from data that are out of core, and draw the subsample."""
-    recipe, rows = learn_from_batches(batches, scale=settings.scale, missing=settings.missing)
+    recipe, rows = learn_from_batches(batches, **_preparation(settings))
     table, observations = weighted_subsample(rows, settings)
     return RunInputs(
         table=table,
@@ -246,22 +246,32 @@ def _read(
         return read_formula(
             X,
             data,
-            scale=settings.scale,
-            missing=settings.missing,
             index_columns=settings.index_columns,
+            **_preparation(settings),
         )
     if data is not None:
         msg = "data= belongs to a formula, as in dbrm.fit('y ~ x', data=table)."
         raise InvalidDataError(msg)
     recipe, table = learn_recipe(
         X,
-        scale=settings.scale,
-        missing=settings.missing,
         index_columns=settings.index_columns,
         also=settings.named_covariates,
         allow_no_columns=allow_no_columns,
+        **_preparation(settings),
     )
     return ParsedFormula(recipe, table, y, _name_of(y), None)
+
+
+def _preparation(settings: Settings) -> dict[str, Any]:
+    """How covariates are prepared, with what the preset chooses."""
+    # The choice depends on the preset alone, not on the number of observations.
+    resolved = settings.resolved(settings.family, 1.0)
+    return {
+        "scale": resolved.scale,
+        "missing": resolved.missing,
+        "unseen": resolved.unseen,
+        "whole_factors": resolved.groups == "factors",
+    }
 
 
 def _add(own: Column | None, offset: Any) -> Any:

@@ -46,6 +46,8 @@ def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
         "uncertainty": "laplace",
         "extrapolate": "hold",
         "sweep_projections": True,
+        "missing": "indicator",
+        "unseen": "none-of-these",
     }
 
 
@@ -60,6 +62,8 @@ def _paper_text(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
         "uncertainty": "plugin",
         "extrapolate": "follow",
         "sweep_projections": False,
+        "missing": "error",
+        "unseen": "error",
     }
 
 
@@ -75,6 +79,8 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
             "uncertainty": "plugin",
             "extrapolate": "follow",
             "sweep_projections": False,
+            "missing": "error",
+            "unseen": "error",
         }
     return {
         "prior": Jeffreys(constant="none"),
@@ -85,6 +91,8 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
         "uncertainty": "plugin",
         "extrapolate": "follow",
         "sweep_projections": False,
+        "missing": "error",
+        "unseen": "error",
     }
 
 

@@ -156,8 +156,16 @@ class Settings:
         columns or none. Or lists of columns to be kept together. Products and functions of
         single columns are free; `max_depth` = 0 leaves them out. Not for ``"rgmjmcmc"`` and
         ``"pool-gibbs"``.
-    scale, missing
-        ``None`` or ``"standard"``; ``"error"`` or ``"indicator"``.
+    scale
+        ``None``, or ``"standard"``: numeric covariates have mean 0 and standard deviation 1.
+    missing
+        Missing values of covariates: ``"indicator"`` (default) fills them with the median of the
+        training rows, and a column ``name_missing`` of zeros and ones marks them; a missing
+        category is a level of its own. ``"error"`` (default under the presets) refuses them.
+    unseen
+        Levels in new rows that did not occur in training: ``"none-of-these"`` (default) gives
+        them zeros in the columns of all levels, with a warning; ``"error"`` (default under the
+        presets) refuses them.
     preset
         ``"paper_text"``, ``"paper_code"`` or ``None``.
     uncertainty
@@ -232,7 +240,8 @@ class Settings:
     heredity: Literal["weak", "strong"] | None = None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None = None
     scale: Literal["standard"] | None = None
-    missing: Literal["error", "indicator"] = "error"
+    missing: Literal["error", "indicator"] | None = None
+    unseen: Literal["error", "none-of-these"] | None = None
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
     extrapolate: Literal["hold", "follow"] | None = None
@@ -285,7 +294,8 @@ class Settings:
         self._check_choice("latent_charge", (None, "hyperparameter", "effect"))
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
-        self._check_choice("missing", ("error", "indicator"))
+        self._check_choice("missing", (None, "error", "indicator"))
+        self._check_choice("unseen", (None, "error", "none-of-these"))
         self._check_choice("preset", PRESETS)
 
     def _check_integer(self, name: str, *, least: int) -> None:
@@ -417,7 +427,8 @@ class SettingsOptions(TypedDict, total=False):
     heredity: Literal["weak", "strong"] | None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None
     scale: Literal["standard"] | None
-    missing: Literal["error", "indicator"]
+    missing: Literal["error", "indicator"] | None
+    unseen: Literal["error", "none-of-these"] | None
     preset: Literal["paper_text", "paper_code"] | None
     uncertainty: Literal["laplace", "plugin"] | None
     extrapolate: Literal["hold", "follow"] | None

@@ -218,7 +218,7 @@ def test_predict_writes_a_file(folder, tmp_path):
         (["fit", "data.csv", "--response", "y", "--missing", "drop"], 1, "missing must be one of"),
         (["fit", "data.csv", "--response", "y", "--penalty", "dic"], 1, "dic"),
         (["fit", "text.csv", "--response", "y"], 1, "y"),
-        (["fit", "gaps.csv", "--response", "y"], 1, "missing"),
+        (["fit", "gaps.csv", "--response", "y", "--missing", "error"], 1, "missing"),
         (["fit", "data.csv", "--response", "y", "--out", "no/folder/x.dbrm"], 1, "No such file"),
         (["show", "run.dbrm", "--top", "0"], 2, "--top"),
         (["fit", "data.csv", "--response", "y", "--latent", "RW1"], 2, "with a column; got 'RW1'"),

@@ -18,7 +18,7 @@ TRAIN = pd.DataFrame(
     {
         "PeriodDays": [1.5, 3.0, 10.0, 4.0],
         "site": ["b", "a", "c", "b"],
-        "hot": [True, False, True, True],
+        "hot": [True, True, False, False],
     }
 )
 
@@ -30,7 +30,7 @@ def recipe():
 
 def test_replay_gives_the_training_table(recipe):
     table = recipe.apply(TRAIN)
-    assert table.names == ("PeriodDays", "site[b]", "site[c]", "hot")
+    assert table.names == ("PeriodDays", "site[b]", "site[a]", "site[c]", "hot")
     assert recipe.input_names == ("PeriodDays", "site", "hot")
     np.testing.assert_array_equal(table.values, learn_recipe(TRAIN)[1].values)
 
@@ -46,7 +46,7 @@ def test_order_and_extra_columns_do_not_matter(recipe):
 def test_levels_are_those_of_training(recipe):
     """New rows with fewer levels, or with a category of another order, keep their meaning."""
     new = {"PeriodDays": [1, 2], "site": ["c", "c"], "hot": [0, 1]}
-    expected = [[1, 0, 1, 0], [2, 0, 1, 1]]
+    expected = [[1, 0, 0, 1, 0], [2, 0, 0, 1, 1]]
     np.testing.assert_array_equal(recipe.apply(new).values, expected)
     new["site"] = pd.Series(pd.Categorical(["c", "c"], categories=["z", "c", "a"]))
     np.testing.assert_array_equal(recipe.apply(new).values, expected)
@@ -61,7 +61,9 @@ def test_unseen_level_is_named(recipe):
 def test_numbers_can_stand_for_numeric_levels():
     recipe, _ = learn_recipe({"grade": pd.Series(pd.Categorical([1, 2, 3, 1]))})
     for grades in ([2, 3], [2.0, 3.0], ["2", "3"]):
-        np.testing.assert_array_equal(recipe.apply({"grade": grades}).values, np.eye(2))
+        np.testing.assert_array_equal(
+            recipe.apply({"grade": grades}).values, [[0, 1, 0], [0, 0, 1]]
+        )
     with pytest.raises(InvalidDataError, match=r"'2.5'.*Known levels are '1', '2', '3'"):
         recipe.apply({"grade": [2.5]})
 
@@ -183,11 +185,13 @@ def test_missing_categories_and_switches():
         "z": [1.0, 2.0, 5.0, 3.0, 9.0],
     }
     recipe, table = learn_recipe(X, missing="indicator")
-    assert table.names == ("site[b]", "site_missing", "on", "on_missing", "z")
-    np.testing.assert_array_equal(table.values[:, :2], [[1, 0], [0, 1], [0, 0], [0, 0], [1, 0]])
-    np.testing.assert_array_equal(table.values[:, 2:4], [[1, 0], [0, 0], [0, 1], [0, 0], [0, 0]])
+    assert table.names == ("site[b]", "site[a]", "site_missing", "on", "on_missing", "z")
+    sites = [[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0]]
+    np.testing.assert_array_equal(table.values[:, :3], sites)
+    np.testing.assert_array_equal(table.values[:, 3:5], [[1, 0], [0, 0], [0, 1], [0, 0], [0, 0]])
+    assert [rule.n_missing for rule in recipe.columns] == [1, 1, 0]
     new = recipe.apply({"site": [None], "on": [None], "z": [1.0]})
-    np.testing.assert_array_equal(new.values, [[0, 1, 0, 1, 1]])
+    np.testing.assert_array_equal(new.values, [[0, 0, 1, 0, 1, 1]])
 
 
 def test_zeros_and_ones_stay_binary_when_filled():

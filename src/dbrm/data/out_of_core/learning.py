@@ -12,12 +12,13 @@ import numpy as np
 
 from dbrm._typing import Column, IntArray
 from dbrm.data.columns import CODED, Kind, RawColumn, read_column
-from dbrm.data.learning import unique_outputs, warn_dropped, why_dropped
+from dbrm.data.learning import Offer, warn_left_out
+from dbrm.data.levels import LevelCounts, count_levels, learn_rule
 from dbrm.data.out_of_core.batches import AbstractBatches, Batch
 from dbrm.data.out_of_core.rows import BatchRows, Block, choose_sample, read_extra, rows_within
 from dbrm.data.recipe import Recipe, assemble
 from dbrm.data.redundancy import find_redundant
-from dbrm.data.rules import ColumnRule, Missing, learn_rule
+from dbrm.data.rules import ColumnRule, Missing, Unseen
 from dbrm.data.standardize import Scale
 from dbrm.errors import InvalidDataError
 
@@ -28,14 +29,21 @@ _SAMPLE = 50_000
 
 
 def learn_from_batches(
-    batches: AbstractBatches, *, scale: Scale = None, missing: Missing = "error"
+    batches: AbstractBatches,
+    *,
+    scale: Scale = None,
+    missing: Missing = "error",
+    unseen: Unseen = "error",
+    whole_factors: bool = False,
 ) -> tuple[Recipe, BatchRows]:
     """Check all rows and learn how to prepare them and new data."""
     seen = _summarize(batches)
     for column in seen.values():
         column.check(missing)
     rules, sample = _rules(batches, seen, missing)
-    made = unique_outputs(rules)
+    counts = [seen[rule.name].counts for rule in rules]
+    offer = Offer.of(rules, counts, whole_factors=whole_factors)
+    made = offer.names
     values = assemble(rules, sample, made, sample[0].values.size)
     constant = {name for name, column in seen.items() if column.constant}
     redundant = {
@@ -45,9 +53,9 @@ def learn_from_batches(
         if first is not None or made[j] in constant
     }
     kept = [name for j, name in enumerate(made) if j not in redundant]
-    dropped = why_dropped(rules, made, redundant)
-    warn_dropped(dropped, n_kept=len(kept))
-    recipe = Recipe(rules, tuple(kept), tuple(dropped), missing, None, named=batches.named)
+    dropped = offer.left_out(redundant)
+    warn_left_out(dropped, n_kept=len(kept))
+    recipe = Recipe(rules, tuple(kept), dropped, missing, None, named=batches.named, unseen=unseen)
     binary = {name for rule in rules for name in _binary_outputs(rule, seen[rule.name])}
     rows = BatchRows(batches, recipe, tuple(name in binary for name in kept))
     if scale is None:
@@ -59,7 +67,7 @@ def learn_from_batches(
 
 def _binary_outputs(rule: ColumnRule, seen: "_Summary") -> list[str]:
     """Return the 0/1 columns of a rule: indicators, and numbers that are all zero or one."""
-    return [name for name in rule.outputs if rule.coded or name != rule.name or seen.binary]
+    return [name for name in rule.outputs if name != rule.name or (seen.binary and not rule.coded)]
 
 
 @final
@@ -69,20 +77,21 @@ class _Summary:
 
     name: str
     kind: Kind
-    n: int
-    n_missing: int
     n_infinite: int
     low: float
     high: float
     binary: bool
-    levels: frozenset[str]
+    levels: tuple[str, ...]
+    declared: bool
+    counts: LevelCounts
 
     @property
     def constant(self) -> bool:
-        return self.kind not in CODED and not self.low < self.high and not self.n_missing
+        return self.kind not in CODED and not (self.low < self.high or self.counts.n_missing)
 
     def join(self, other: "_Summary") -> "_Summary":
-        kinds = {part.kind for part in (self, other) if part.n_missing < part.n}
+        parts = (self, other)
+        kinds = {part.kind for part in parts if part.counts.n_missing < part.counts.n_rows}
         if len(kinds) > 1 and kinds & CODED:
             msg = f"Column {self.name!r} holds text in some rows and numbers in others."
             raise InvalidDataError(msg)
@@ -90,13 +99,16 @@ class _Summary:
         return _Summary(
             self.name,
             kind,
-            self.n + other.n,
-            self.n_missing + other.n_missing,
             self.n_infinite + other.n_infinite,
             min(self.low, other.low),
             max(self.high, other.high),
             self.binary and other.binary,
-            self.levels | other.levels,
+            (self.levels or other.levels)
+            if kind == "ordered"
+            else tuple(sorted({*self.levels, *other.levels})),
+            self.declared or other.declared,
+            # `other` is the part that came before.
+            _add_counts(other.counts, self.counts),
         )
 
     def check(self, missing: Missing) -> None:
@@ -107,9 +119,10 @@ class _Summary:
                 "Remove these rows or repair the values."
             )
             raise InvalidDataError(msg)
-        if self.n_missing and missing == "error":
+        if self.counts.n_missing and missing == "error":
             msg = (
-                f"X contains NaN or missing values: column {self.name!r} has {self.n_missing}. "
+                f"X contains NaN or missing values: column {self.name!r} has "
+                f"{self.counts.n_missing}. "
                 "Remove these rows, or set missing='indicator'."
             )
             raise InvalidDataError(msg)
@@ -143,14 +156,21 @@ def _summarize_column(column: RawColumn) -> _Summary:
     return _Summary(
         column.name,
         column.kind,
-        column.values.size,
-        int(absent.sum()),
         n_infinite,
         low,
         high,
         binary,
-        frozenset(column.levels),
+        column.levels if column.kind == "ordered" else tuple(sorted(column.levels)),
+        column.declared,
+        count_levels(column),
     )
+
+
+def _add_counts(first: LevelCounts, second: LevelCounts) -> LevelCounts:
+    rows = dict(first.rows)
+    for level, count in second.rows.items():
+        rows[level] = rows.get(level, 0) + count
+    return LevelCounts(rows, first.n_missing + second.n_missing, first.n_rows + second.n_rows)
 
 
 def _rules(
@@ -161,16 +181,12 @@ def _rules(
     parts = list(batches.map(take, batches.names))
     rules, sample = [], []
     for j, name in enumerate(batches.names):
-        levels = tuple(sorted(seen[name].levels))
-        kind = seen[name].kind
+        kind, levels = seen[name].kind, seen[name].levels
         plain = ColumnRule(name, kind, levels)
         columns = [plain.conform(part[j]) for part in parts if part[j].values.size]
-        whole = RawColumn(name, kind, np.concatenate([c.values for c in columns]), levels)
-        rule = learn_rule(whole, missing)
-        absent = seen[name].n_missing
-        if missing == "indicator":
-            rule = replace(rule, indicator=0 < absent < seen[name].n)
-        rules.append(rule)
+        values = np.concatenate([column.values for column in columns])
+        whole = RawColumn(name, kind, values, levels, seen[name].declared)
+        rules.append(learn_rule(whole, missing, seen[name].counts))
         sample.append(whole)
     return tuple(rules), sample
 

@@ -1,0 +1,178 @@
+"""Learn the rule of one column from its training rows, and which of its columns to offer.
+
+Nothing here depends on the names of levels or on their order, unless they are an ordered
+category: the result is the same, up to names, however levels are called.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm.data.columns import SPLIT_DATES, RawColumn
+from dbrm.data.rules import ColumnRule, Missing
+from dbrm.errors import InvalidDataError
+
+__all__ = ["LevelCounts", "count_levels", "learn_rule", "offered_columns", "why_left_out"]
+
+# A level is rare with fewer rows than this, and than this share of all rows.
+FEW_ROWS, SMALL_SHARE = 5, 1 / 20
+# Levels of one column that have columns of their own, the most frequent first.
+MOST_LEVELS = 50
+_DATE = re.compile(
+    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|\d{8}T\d{4,6})"
+    r"([T ]+\d{1,2}:\d{2}.*)?\s*"
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LevelCounts:
+    """How often the levels of a column occur.
+
+    Parameters
+    ----------
+    rows
+        Number of rows by level, in the order in which levels occur first.
+    n_missing, n_rows
+        Rows without a value, and all rows.
+    """
+
+    rows: Mapping[str, int]
+    n_missing: int
+    n_rows: int
+
+    @property
+    def enough(self) -> float:
+        """The least rows of a level that is not rare."""
+        return min(FEW_ROWS, SMALL_SHARE * self.n_rows)
+
+    @property
+    def by_frequency(self) -> list[str]:
+        """The levels, the most frequent first; among equals the one that occurs first."""
+        return sorted(self.rows, key=lambda level: -self.rows[level])
+
+
+def count_levels(column: RawColumn) -> LevelCounts:
+    """Count the levels of a column in its rows."""
+    rows: dict[str, int] = {}
+    if column.coded:
+        present = column.values[~column.missing]
+        codes, first, counts = np.unique(present, return_index=True, return_counts=True)
+        rows = {column.levels[codes[j]]: int(counts[j]) for j in np.argsort(first)}
+    return LevelCounts(rows, int(column.missing.sum()), column.values.size)
+
+
+def learn_rule(column: RawColumn, missing: Missing, counts: LevelCounts) -> ColumnRule:
+    """Learn the rule of a column; `counts` are those of all rows, `column` may be a sample."""
+    if column.coded and not column.declared:
+        _refuse_dates(column)
+    observed = column.values[~column.missing]
+    levels, fill = column.levels, None
+    pooled: tuple[str, ...] = ()
+    if column.kind == "ordered":
+        fill = 1.0 + float(np.sort(observed)[(observed.size - 1) // 2]) if observed.size else 1.0
+    elif column.kind == "categorical":
+        levels, pooled = _split_levels(column.levels, counts)
+    elif missing == "indicator":
+        fill = _median(observed)
+    return ColumnRule(
+        column.name,
+        column.kind,
+        levels,
+        fill,
+        # With nothing observed both the column and its indicator would be constant.
+        indicator=missing == "indicator" and 0 < counts.n_missing < counts.n_rows,
+        pooled=pooled,
+        n_missing=counts.n_missing,
+    )
+
+
+def offered_columns(
+    rule: ColumnRule, counts: LevelCounts, *, whole_factors: bool = False
+) -> tuple[str, ...]:
+    """Return the columns of a rule that the table has, unless they turn out to be redundant.
+
+    Every level has one, the first among them, so that any level can be in a model by itself.
+    Of two classes the second would be an affine copy of the first: the one with fewer rows is
+    kept. With `whole_factors` a model contains all columns of a factor or none, and the level
+    with the most rows has none.
+    """
+    if rule.kind == "ordered":
+        return _offered_steps(rule, counts, whole_factors=whole_factors)
+    if not (rule.coded and rule.levels):
+        return rule.outputs
+    rows = {
+        f"{rule.name}[{label}]": sum(counts.rows[level] for level in levels)
+        for label, levels in rule.classes.items()
+    }
+    position = {f"{rule.name}[{level}]": j for j, level in enumerate(counts.by_frequency)}
+    # The pool is last of all, but for the rows without a value.
+    offered = sorted(rows, key=lambda name: position.get(name, len(position)))
+    if rule.indicator:
+        offered.append(rule.missing_column)
+        rows[rule.missing_column] = counts.n_missing
+    if whole_factors or len(offered) <= 2:
+        offered.remove(max(offered, key=lambda name: rows[name]))
+    return tuple(offered)
+
+
+def why_left_out(rule: ColumnRule, counts: LevelCounts, offered: tuple[str, ...]) -> str:
+    """Say why the levels or values of a column are not in the table; empty if they are."""
+    if rule.kind == "categorical" and counts.rows and not rule.levels:
+        return f"{len(counts.rows)} levels, all rare"
+    return "" if offered else "constant"
+
+
+def _offered_steps(
+    rule: ColumnRule, counts: LevelCounts, *, whole_factors: bool
+) -> tuple[str, ...]:
+    """Return the number of the level, and steps with enough rows on either side of them."""
+    rows = np.array([counts.rows.get(level, 0) for level in rule.levels])
+    above = rows[::-1].cumsum()[::-1]
+    occurs = [j for j in range(len(rule.levels)) if rows[j] > 0]
+    steps = occurs[1:]
+    if len(occurs) > 2 and not whole_factors:
+        sides = np.minimum(above, above[:1] - above)
+        steps = [j for j in steps if sides[j] >= counts.enough]
+        steps = steps if len(steps) <= MOST_LEVELS else []
+    offered = [f"{rule.name}[>={rule.levels[j]}]" for j in steps]
+    if len(occurs) > 2 and not whole_factors:
+        offered.insert(0, rule.name)
+    if rule.indicator:
+        offered.append(rule.missing_column)
+    return tuple(offered)
+
+
+def _split_levels(
+    levels: tuple[str, ...], counts: LevelCounts
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the levels, and those of them that share a column; none if all are rare."""
+    usual = [level for level in counts.by_frequency if counts.rows[level] >= counts.enough]
+    if not usual:
+        return (), ()
+    own = frozenset(usual[:MOST_LEVELS])
+    pooled = tuple(level for level in levels if level not in own)
+    return levels, pooled if len(pooled) > 1 else ()
+
+
+def _refuse_dates(column: RawColumn) -> None:
+    if column.levels and all(_DATE.fullmatch(level) for level in column.levels):
+        msg = (
+            f"Column {column.name!r} holds dates as text, such as {column.levels[0]!r}. "
+            f"{SPLIT_DATES} If they are names of groups, X[name].astype('category') says so."
+        )
+        raise InvalidDataError(msg)
+
+
+def _median(observed: npt.NDArray[Any]) -> float:
+    """Return the median; of zeros and ones the more frequent, so that they stay binary."""
+    if observed.size == 0:
+        return 0.0
+    # Halved before and doubled after, because the mean of two huge numbers may overflow.
+    median = 2.0 * float(np.median(0.5 * observed.astype(np.float64)))
+    is_binary = bool(np.all((observed == 0) | (observed == 1)))
+    return float(np.floor(median)) if is_binary else median
