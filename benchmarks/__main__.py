@@ -37,6 +37,7 @@ BENCHMARKS = {
     "peers": 6,
     "formulas": 25,
     "example7": 6,
+    "tables": 240,
 }
 QUICK = ("gaussian_evaluations", "glm_evaluations", "latent_evaluations")
 

@@ -33,6 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence  # noqa: E402
 from dataclasses import dataclass, field  # noqa: E402
 from functools import cache  # noqa: E402
 from hashlib import sha256  # noqa: E402
+from importlib.util import find_spec  # noqa: E402
 from pathlib import Path  # noqa: E402
 from time import monotonic, process_time  # noqa: E402
 from typing import Any  # noqa: E402
@@ -89,12 +90,16 @@ def _loaded(name: str) -> tuple[pd.DataFrame, np.ndarray, int]:
 
 
 def split(name: str, number: int) -> Fold:
-    """A fold of a table; the shuffle depends on the table's name only."""
+    """A fold of a table; the shuffle depends on the table's name only.
+
+    Training rows are in random order: some methods validate on neighbouring rows.
+    """
     X, y, n_classes = _loaded(name)
     seed = int.from_bytes(sha256(f"folds of {name}".encode()).digest()[:4], "big")
     kind = StratifiedKFold if n_classes else KFold
     folds = list(kind(FOLDS, shuffle=True, random_state=seed).split(X, y))
     train, test = folds[number]
+    train = np.random.default_rng([seed, number]).permutation(train)
     return Fold(X.iloc[train], y[train], X.iloc[test], y[test], n_classes, number)
 
 
@@ -174,6 +179,8 @@ def run(task: Task) -> dict[str, Any]:
             else:
                 found = PEERS[task.method].run(fold)
             row |= {name: f"{value:.6g}" for name, value in score(found, fold).items()}
+        except ImportError:
+            raise
         except Exception as error:
             row["error"] = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     told = dict.fromkeys(" ".join(str(one.message).split())[:160] for one in caught)
@@ -222,8 +229,8 @@ def _warm_up(methods: Sequence[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    choices = ("dbrm", *PEERS)
-    parser.add_argument("--methods", nargs="+", choices=choices, default=choices)
+    installed = ["dbrm", *(name for name, peer in PEERS.items() if find_spec(peer.package))]
+    parser.add_argument("--methods", nargs="+", choices=("dbrm", *PEERS), default=installed)
     parser.add_argument("--half", choices=("choose", "confirm", "all"), default="all")
     parser.add_argument("--classes", choices=("regression", "classification"), metavar="KIND")
     parser.add_argument("--tables", nargs="+", choices=TABLES, metavar="TABLE")
@@ -244,11 +251,8 @@ def main() -> None:
         return
     if options.setting == "default" and json.loads(options.json):
         parser.error("settings other than the defaults need a name: --setting NAME")
-    done = (
-        {tuple(row[name] for name in KEY) for row in read_rows(options.file)}
-        if options.file.exists()
-        else set()
-    )
+    found = read_rows(options.file) if options.file.exists() else []
+    done = {tuple(row[name] for name in KEY) for row in found}
     _warm_up(options.methods)
     ends = monotonic() + 60.0 * options.minutes
     for task in tasks(options):
@@ -260,6 +264,8 @@ def main() -> None:
         append(options.file, row)
         shown = row.get("r2") or row.get("log_loss") or row["error"]
         print(*task.key, shown, row.get("fit_seconds", ""), row["warning"][:60], flush=True)
+    if options.file == FILE:
+        print(write_page(read_rows(FILE)))
 
 
 if __name__ == "__main__":

