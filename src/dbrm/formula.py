@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dbrm._typing import Column, TableLike
 from dbrm.data import Recipe, Table, check_vector, learn_recipe
-from dbrm.data.columns import RawColumn, read_column, to_levels
+from dbrm.data.columns import read_column, to_categories
 from dbrm.data.intake import RawTable, read_table
 from dbrm.errors import (
     DBRMWarning,
@@ -345,12 +345,7 @@ def _content(raw: RawTable, name: str) -> Any:
 
 def _as_category(raw: RawTable, name: str) -> Any:
     """Return a column as categories without an order, so that numbers become levels."""
-    import pandas as pd
-
-    column: RawColumn = read_column(name, _content(raw, name))
-    if not column.coded:
-        column = to_levels(column)
-    return pd.Series(pd.Categorical.from_codes(column.values, list(column.levels)))
+    return to_categories(read_column(name, _content(raw, name)))
 
 
 def _total(columns: dict[str, npt.NDArray[Any]]) -> Column:

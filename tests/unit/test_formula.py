@@ -58,6 +58,15 @@ def test_numbers_become_levels_on_request(frame):
         posterior.predict(frame.assign(plot=9))
 
 
+def test_dates_may_be_levels_on_request(frame):
+    frame["day"] = np.tile(["2020-01-01", "2020-01-02", "2020-01-03"], 20)
+    with pytest.raises(InvalidDataError, match="'day' holds dates as text"):
+        dbrm.enumerate_models("y ~ x1 + day", data=frame)
+    posterior = dbrm.enumerate_models("y ~ x1 + C(day)", data=frame)
+    assert "`day[2020-01-02]`" in set(posterior.features["feature"])
+    assert np.isfinite(posterior.predict(frame)).all()
+
+
 def test_a_dot_is_everything_else(frame):
     assert names_of(dbrm.enumerate_models("y ~ . - x2", data=frame)) == {
         "x1",

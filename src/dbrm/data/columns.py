@@ -29,6 +29,7 @@ __all__ = [
     "read_column",
     "refuse_infinite",
     "refuse_missing",
+    "to_categories",
     "to_levels",
 ]
 
@@ -110,6 +111,14 @@ def to_levels(column: RawColumn) -> RawColumn:
     codes[~absent] = inverse
     levels = tuple(_spell_level(value) for value in distinct)
     return RawColumn(column.name, "categorical", codes, levels)
+
+
+def to_categories(column: RawColumn) -> nw.Series[Any]:
+    """Convert a column to a series of declared categories without an order."""
+    coded = column if column.coded else to_levels(column)
+    # One more entry at the end, for the code of missing values.
+    texts = np.array([*coded.levels, None], dtype=object)[coded.values]
+    return nw.new_series(column.name, texts.tolist(), nw.Categorical, backend="pandas")
 
 
 def refuse_missing(columns: Iterable[RawColumn], *, owner: str = "X", advice: str) -> None:

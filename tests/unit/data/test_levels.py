@@ -148,7 +148,7 @@ def test_recipes_from_before_levels_had_columns_of_their_own():
     back = Recipe.from_dict(json.loads(json.dumps(old)))
     table = back.apply({"site": ["a", "b", "c"], "x": [0.0, 0.0, 0.0]})
     np.testing.assert_array_equal(table.values[:, :2], [[0, 0], [1, 0], [0, 1]])
-    with pytest.raises(InvalidDataError, match="'z'. Known levels are 'a', 'b', 'c'"):
+    with pytest.raises(InvalidDataError, match=r"'z'\. Known levels are 'a', 'b', 'c'"):
         back.apply({"site": ["z"], "x": [0.0]})
 
 
