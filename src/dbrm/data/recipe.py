@@ -248,8 +248,7 @@ class Recipe:
         wanted = len(self.names) if self.scale is not None else 0
         sound = len(set(inputs)) == len(inputs) and len(set(self.names)) == len(self.names)
         sound = sound and set(self.names) <= set(made)
-        sound = sound and all(set(rule.pooled) <= set(rule.levels) for rule in self.columns)
-        sound = sound and all(rule.fill or rule.kind != "ordered" for rule in self.columns)
+        sound = sound and all(rule.is_sound for rule in self.columns)
         sound = sound and len(self.means) == len(self.sds) == wanted
         if not sound:
             msg = "Not a recipe written by Recipe.to_dict: its parts do not fit together."

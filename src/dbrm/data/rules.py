@@ -64,6 +64,16 @@ class ColumnRule:
         return self.kind in CODED
 
     @property
+    def is_sound(self) -> bool:
+        """Whether the parts fit together; those of a rule from a file may not."""
+        if self.kind == "ordered":
+            return self.fill in range(1, len(self.levels) + 1) and not self.pooled
+        if self.coded:
+            return self.fill is None and set(self.pooled) <= set(self.levels)
+        filled = self.fill is not None or not (self.n_missing or self.indicator)
+        return filled and not (self.levels or self.pooled)
+
+    @property
     def missing_column(self) -> str:
         """Name of the 0/1 column of rows without a value."""
         return f"{self.name}_missing"

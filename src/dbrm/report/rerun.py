@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dbrm.formula import FormulaRecipe
+from dbrm.report.preparation import preparation_facts
 from dbrm.report.wording import describe_status, listed
 from dbrm.status import Status
 
@@ -81,9 +82,7 @@ def data_facts(posterior: "Posterior") -> list[tuple[str, str]]:
         facts.append((f"left out: {name}", reason))
     if inner.scale:
         facts.append(("scale", "covariates are standardised"))
-    if inner.missing != "error":
-        facts.append(("missing values", "filled, with an indicator column where there were any"))
-    return facts
+    return facts + preparation_facts(recipe)
 
 
 def numbers(posterior: "Posterior") -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbrm.report.findings import find
+from dbrm.report.preparation import preparation_facts
 from dbrm.report.rerun import failed_evaluations
 from dbrm.report.wording import format_probability
 
@@ -76,6 +77,8 @@ def summarise(posterior: "Posterior", top: int) -> str:
     console.print(model_table(posterior, min(top, 5)))
     console.print()
     buffer.write(_wrap(_effort(posterior)))
+    for topic, text in preparation_facts(posterior.recipe):
+        buffer.write(_wrap(f"{topic.capitalize()}: {text}."))
     for finding in findings:
         if finding.level != "bad":
             buffer.write(_wrap(f"{finding.title}. {finding.text}"))

@@ -23,6 +23,9 @@ TRAIN = pd.DataFrame(
 )
 
 
+BARE = {"levels": [], "fill": None, "indicator": False}
+
+
 @pytest.fixture
 def recipe():
     return learn_recipe(TRAIN)[0]
@@ -280,6 +283,28 @@ def test_recipe_pickles(recipe):
         ({"columns": [{"name": "a"}]}, r"Not a recipe .*: columns\[0\].kind is missing"),
         ({"dropped": [["a"]]}, r"Not a recipe .*: dropped\[0\] must have length 2; got 1"),
         ({"names": ["other"]}, "Not a recipe .*: its parts do not fit together"),
+        (
+            {"names": [], "columns": [{"name": "a", "kind": "ordered", **BARE}]},
+            "its parts do not fit together",
+        ),
+        (
+            {"names": [], "columns": [{"name": "a", "kind": "numeric", **BARE} | {"n_missing": 1}]},
+            "do not fit",
+        ),
+        (
+            {
+                "names": [],
+                "columns": [{"name": "a", "kind": "categorical", **BARE} | {"fill": 1.0}],
+            },
+            "not fit",
+        ),
+        (
+            {
+                "names": [],
+                "columns": [{"name": "a", "kind": "categorical", **BARE} | {"pooled": ["z"]}],
+            },
+            "not fit",
+        ),
         ({"means": [0.0]}, "Not a recipe .*: its parts do not fit together"),
         ({"sds": [float("nan")]}, r"Not a recipe .*: sds\[0\] must be a finite number"),
         ({"names": None}, "Not a recipe .*: names must be a list; got None"),

@@ -1,0 +1,34 @@
+"""What was done to the covariates before the search: filled values, pooled levels."""
+
+from dbrm.data import ColumnRule, Recipe
+from dbrm.formula import FormulaRecipe
+from dbrm.report.wording import listed
+
+__all__ = ["preparation_facts"]
+
+# Columns that are named in one sentence.
+_MOST_NAMES = 10
+
+
+def preparation_facts(recipe: Recipe | FormulaRecipe) -> list[tuple[str, str]]:
+    """Topics, each with a sentence; none where the columns were taken as they are."""
+    inner = recipe.inner if isinstance(recipe, FormulaRecipe) else recipe
+    rules = [rule for rule in inner.columns if set(rule.outputs) & set(inner.names)]
+    filled = [_filled(rule) for rule in rules if rule.n_missing]
+    pooled = [f"{len(rule.pooled)} of {rule.name}" for rule in rules if rule.pooled]
+    facts = []
+    if filled:
+        text = listed(filled, _MOST_NAMES)
+        facts.append(("missing values", f"{text}; columns with _missing in their name mark them"))
+    if pooled:
+        facts.append(("rare levels", f"{listed(pooled, _MOST_NAMES)}, in one column each"))
+    return facts
+
+
+def _filled(rule: ColumnRule) -> str:
+    rows = f"{rule.n_missing:,} row{'' if rule.n_missing == 1 else 's'}"
+    if rule.kind == "categorical":
+        return f"{rule.name} ({rows}, a level of its own)"
+    assert rule.fill is not None
+    median = rule.levels[int(rule.fill) - 1] if rule.coded else f"{rule.fill:g}"
+    return f"{rule.name} ({rows}, filled with the median, {median})"
