@@ -15,13 +15,13 @@ def preparation_facts(recipe: Recipe | FormulaRecipe) -> list[tuple[str, str]]:
     inner = recipe.inner if isinstance(recipe, FormulaRecipe) else recipe
     rules = [rule for rule in inner.columns if set(rule.outputs) & set(inner.names)]
     filled = [_filled(rule) for rule in rules if rule.n_missing]
-    pooled = [f"{len(rule.pooled)} of {rule.name}" for rule in rules if rule.pooled]
+    pooled = [f"{rule.name} ({len(rule.pooled)} in one column)" for rule in rules if rule.pooled]
     facts = []
     if filled:
         text = listed(filled, _MOST_NAMES)
         facts.append(("missing values", f"{text}; columns with _missing in their name mark them"))
     if pooled:
-        facts.append(("rare levels", f"{listed(pooled, _MOST_NAMES)}, in one column each"))
+        facts.append(("rare levels", listed(pooled, _MOST_NAMES)))
     return facts
 
 

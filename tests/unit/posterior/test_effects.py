@@ -148,6 +148,26 @@ def test_contributions_add_up_to_the_prediction(posterior, data):
     np.testing.assert_allclose(inner.mean(), 0.0, atol=1e-9)
 
 
+def test_pooled_and_ordered_levels_are_what_predictions_are(rng):
+    X = pd.DataFrame({"site": rng.choice(["east", "north", "south"], 150)})
+    X.loc[3:5, "site"] = ["one", "two", "two"]
+    grades = ["low", "mid", "top"]
+    X["grade"] = pd.Categorical(rng.choice(grades, 150), grades, ordered=True)
+    y = X["grade"].cat.codes + 2.0 * (X["site"] == "east") + rng.normal(size=150)
+    posterior = dbrm.enumerate_models(X, y)
+    for name, levels, labels in [
+        ("site", ["east", "north", "south", "two"], ["east", "north", "south", "2 rare levels"]),
+        ("grade", grades, grades),
+    ]:
+        found = posterior.effects.partial_dependence(name)
+        assert found["value"].tolist() == labels
+        expected = [posterior.predict(X.assign(**{name: level})).mean() for level in levels]
+        np.testing.assert_allclose(found["mean"], expected)
+    slopes = posterior.effects.marginal_effects().set_index("covariate")["effect"]
+    assert set(slopes.index) >= {"site[2 rare levels]", "grade[mid]", "grade[top]"}
+    assert slopes["grade[top]"] == pytest.approx(found["mean"][2] - found["mean"][0])
+
+
 def test_unknown_names_and_levels_are_refused(posterior):
     with pytest.raises(UnknownNameError, match=r"no covariate 'z'\. Covariates: a, b"):
         posterior.effects.partial_dependence("z")

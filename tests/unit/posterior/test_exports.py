@@ -191,6 +191,27 @@ def test_raw_columns_are_scaled_filled_and_coded(way):
     agree(WAYS[way](model, X.head(30)), model.predict(X.head(30)))
 
 
+@pytest.mark.parametrize("way", ["python", "numpy", "sql"])
+def test_levels_are_pooled_ordered_missing_or_unseen(way):
+    draw = np.random.default_rng(8)
+    X = pd.DataFrame({"site": draw.choice(["north", "o'hara"], 120)}, dtype=object)
+    X.loc[3:6, "site"] = ["w1", "w2", "w1", None]
+    grades = ["low", "mid", "top"]
+    X["grade"] = pd.Categorical(draw.choice(grades, 120), grades, ordered=True)
+    X.loc[[7, 8], "grade"] = None
+    made = ["site[north]", "site[2 rare levels]", "site_missing"]
+    made += ["grade", "grade[>=top]", "grade_missing"]
+    posterior = dbrm.fit(
+        X, draw.normal(size=120), always=[f"`{name}`" for name in made], algorithm="enumerate"
+    )
+    model = posterior._fit(np.arange(0), np.zeros(0, dtype=bool), 1.0)
+    new = X.head(20).astype(object).where(X.head(20).notna(), None)
+    new.loc[0, "site"] = "elsewhere"
+    with pytest.warns(dbrm.errors.DBRMWarning, match="'elsewhere'"):
+        expected = model.predict(new)
+    agree(WAYS[way](model, new), expected)
+
+
 def test_sympy_of_scaled_data_is_in_the_users_units():
     model = fitted(["tanh(`a b`)", "`sin`"], scale="standard")
     agree(by_sympy(model, rows(9)), model.predict(rows(9)))

@@ -30,7 +30,7 @@ def test_filled_values_and_pooled_levels_are_named_and_counted(table):
         f"age (2 rows, filled with the median, {median}), site (1 row, a level of its own) and "
         "grade (1 row, filled with the median, "
     )
-    assert facts["rare levels"] == "2 of site, in one column each"
+    assert facts["rare levels"] == "site (2 in one column)"
     assert set(facts.items()) <= set(data_facts(posterior))
     words = " ".join(posterior.summary().split())
     assert f"Missing values: {facts['missing values']}." in words
