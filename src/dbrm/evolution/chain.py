@@ -140,8 +140,14 @@ class ChainRecord:
         population: Population,
         start: Mask,
         mjmcmc: Mjmcmc | None = None,
+        *,
+        is_last: bool = True,
     ) -> Exploration:
-        """Explore the models of a population: enumerate them if that is affordable, else walk."""
+        """Explore the models of a population: enumerate them if that is affordable, else walk.
+
+        A population that is not the last one may be searched quickly where its models will not
+        matter: see `dbrm.search.refinement`.
+        """
         features = population.features(self.registry)
         prepared = self.problem.prepare(features, population.columns)
         terms = population.prior_terms(self.problem, self.registry)
@@ -157,6 +163,7 @@ class ChainRecord:
                 window=budget.window,
                 max_kept=budget.max_models,
                 start=start if self.problem.latent.effects else None,
+                best_before=None if is_last else self._best[0],
             )
         elif prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(

@@ -3,19 +3,28 @@ r"""All models of a population whose evidence is expensive: expand, enumerate, r
 A cheap approximation of all :math:`2^s` log evidences says where to look. Exact evaluations, in
 its order, give errors :math:`e_m` (exact minus approximate), which are nearly additive in what a
 model leaves out. A Bayesian regression :math:`e_m = a + \sum_j b_j m_j + \varepsilon_m`, weighted
-by closeness to the best model, corrects the approximation and says how far it may still be off.
-This goes on until no model that was not evaluated can hold mass that is not known. The
-approximation is then made again at the best model found, and the neighbours of the leading models
-are a check on what is missed.
+by closeness to the best model, corrects the approximation and says how far it may still be off:
+by the standard deviation :math:`\sigma_m`. A model that was not evaluated is expected to hold the
+mass :math:`\exp(\hat l_m + \sigma_m^2/2)`, with :math:`\hat l_m` the corrected approximation (the
+second term at most some :math:`\sigma_m`). Evaluations go on until all of these together hold a
+small share of the mass that was found.
+
+Errors are not additive where classes are nearly separated. So models are evaluated, too, that the
+correction may have wrong: neighbours of the best model, and the best models with and without each
+feature.
 
 With few rows nearly all models that hold mass are evaluated. With very many the approximation is
 accurate, its correction more so, and a handful of evaluations is enough. There is no number of
 rows at which one becomes the other.
 
+A chain passes through many populations on its way. One that is better than all before it by far
+will be outdone itself, one that is far worse is so already: both are searched quickly.
+
 Where an evaluation takes long, as beside latent effects, the search starts at a good model: the
 first approximation is made there and then at the best model that it sees, before it is followed.
 """
 
+from dataclasses import dataclass
 from typing import Protocol, final
 
 import numpy as np
@@ -28,28 +37,53 @@ from dbrm.search.exploration import Exploration, PreparedPopulation, PriorTerms,
 
 __all__ = ["ExpandablePopulation", "refine_population"]
 
-# Models are evaluated that may be this many nats below the best, or so many standard deviations of
-# the expected error more. The log of the share that is not known is added: a model whose log
-# evidence is known to a tenth of `_ACCURATE` counts as one with a tenth of its mass.
-_WINDOW, _DEVIATIONS = 8.0, 2.5
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How far a search goes.
+
+    Parameters
+    ----------
+    share
+        Expected share of the mass that may be left.
+    deviations
+        Most standard deviations by which an expected mass exceeds its approximation.
+    reach
+        Nats by which the approximation of a model may be below that of the best one for it to be
+        evaluated as its neighbour.
+    n_best
+        How many of the best models with, and without, each feature are evaluated.
+    """
+
+    share: float
+    deviations: float
+    reach: float
+    n_best: int
+
+
+_THOROUGH = _Effort(share=5e-4, deviations=2.0, reach=30.0, n_best=2)
+_QUICK = _Effort(share=0.02, deviations=1.0, reach=10.0, n_best=1)
+# A population is passed through if its best model is this many nats above or below the best one
+# of the populations before it.
+_ABOVE, _BELOW = 3.0, 6.0
 # Standard deviation, in nats, up to which the corrected approximation of a model is kept as its
-# log evidence.
+# log evidence. A model whose log evidence is known to a tenth of it counts as one with a tenth of
+# its mass.
 _ACCURATE = 0.1
 # Models further below the best approximation, or beyond so many, are not looked at.
 _FAR, _SHORTLIST = 60.0, 3_000
 # All models of populations of this size are evaluated.
 _SMALL = 4
-# Evaluations at a time (later a fourth of those made), rounds of expansion, and most evaluations of
-# one population.
-_BATCH, _ROUNDS, _MOST = 8, 3, 2_000
-# Neighbours are evaluated of the models that hold this share of the mass, unless the approximation
-# would have to be off by so many standard deviations for one to be within so many nats.
-_LEADING, _SURE, _CLOSE = 0.99, 8.0, 14.0
+# Evaluations at a time (later half of those made), and most evaluations of one population.
+_BATCH, _MOST = 16, 2_000
+# How often neighbours are evaluated again because one is the new best model.
+_MOVES = 5
 # From a given start: steps to the model that is expanded at, and the neighbours evaluated.
-_CLIMBS, _PROBES = 6, 4
+_CLIMBS, _PROBES = 9, 4
 # Nats over which a model loses its weight in the regression, and the least standard deviation of
 # an error and of its dependence on one feature.
-_FADE, _LEAST_ERROR, _LEAST_SLOPE = 6.0, 0.001, 0.02
+_FADE, _LEAST_ERROR, _LEAST_SLOPE = 8.0, 0.001, 0.02
 
 
 class ExpandablePopulation(PreparedPopulation, Protocol):
@@ -66,6 +100,7 @@ def refine_population(
     window: float,
     max_kept: int,
     start: Mask | None = None,
+    best_before: float | None = None,
 ) -> Exploration:
     """Find all models of a population that hold mass.
 
@@ -75,6 +110,9 @@ def refine_population(
         Models further below the best, in nats, are not kept; nor are more than `max_kept`.
     start
         A good model, given where an evaluation takes longer than an approximation.
+    best_before
+        Log posterior of the best model of the populations before, if this one may be searched
+        quickly.
     """
     size = population.size
     if size <= _SMALL:
@@ -85,22 +123,30 @@ def refine_population(
     found = _Found(population, log_prior)
     # The model without features is there even if the expansion fails.
     found.evaluate(np.zeros(1, dtype=np.int64))
-    n_climbs, n_features = 0 if start is None else _CLIMBS, size - terms.n_latent
-    centre = np.ones(size, dtype=np.bool_) if start is None else start
-    for number in range(n_climbs + _ROUNDS):
-        approximate = population.approximate_all(centre, terms.max_size) + log_prior
-        candidates = _Candidates(approximate, size)
+    if start is not None:
+        candidates = _climb(found, terms, start)
+    else:
+        candidates = found.expand(np.ones(size, dtype=np.bool_), terms.max_size)
+        if best_before is not None:
+            found.search(candidates, _QUICK)
+        if best_before is None or found.matters_beside(best_before):
+            found.search(candidates, _THOROUGH)
+    return found.exploration(candidates, window, max_kept)
+
+
+def _climb(found: "_Found", terms: PriorTerms, centre: Mask) -> "_Candidates":
+    """Expand at better and better models; follow the expansion at the best one."""
+    n_features = centre.size - terms.n_latent
+    for number in range(_CLIMBS):
+        candidates = found.expand(centre, terms.max_size)
         before = found.n
-        if number < n_climbs:
-            found.evaluate(candidates.best)
-        if number >= n_climbs or found.leads_to(centre, n_features):
-            found.follow(candidates)
-            found.visit_neighbours(candidates, _MOST if start is None else _PROBES)
-            found.follow(candidates)
+        found.evaluate(candidates.best)
+        if found.leads_to(centre, n_features) or number + 1 == _CLIMBS:
+            found.search(candidates, _THOROUGH, _PROBES)
             if found.n == before or found.agrees(candidates) or found.leads_to(centre, n_features):
                 break
-        centre = unpack_index([found.best], size)[0]
-    return found.exploration(candidates, window, max_kept)
+        centre = unpack_index([found.best], centre.size)[0]
+    return candidates
 
 
 @final
@@ -151,6 +197,15 @@ class _Found:
     def best(self) -> int:
         return int(self._models[np.argmax(self._log_posterior)])
 
+    def expand(self, centre: Mask, max_size: int) -> "_Candidates":
+        """The models worth a look by the expansion at a model."""
+        approximate = self._population.approximate_all(centre, max_size) + self._log_prior
+        return _Candidates(approximate, centre.size)
+
+    def matters_beside(self, best_before: float) -> bool:
+        """Whether the best model is neither far better nor far worse than the best one before."""
+        return -_BELOW <= float(np.max(self._log_posterior)) - best_before <= _ABOVE
+
     def leads_to(self, centre: Mask, n_features: int) -> bool:
         """Whether the best model has the features of `centre`."""
         best = unpack_index([self.best], centre.size)[0]
@@ -167,36 +222,61 @@ class _Found:
         self._log_evidence = np.concatenate([self._log_evidence, values])
         self._statuses = np.concatenate([self._statuses, statuses])
 
-    def follow(self, candidates: _Candidates) -> None:
-        """Evaluate models in the order of the best they may be, until none can matter."""
-        while self.n < _MOST:
-            corrected, deviation = self._errors(candidates).correct(candidates.models)
-            highest = corrected + _DEVIATIONS * deviation
-            highest += np.log(np.minimum(deviation / _ACCURATE, 1.0))
-            peak = np.max(self._log_posterior)
-            peak = peak if peak > -np.inf else np.max(corrected, initial=-np.inf)
-            matters = ~self._is_done[candidates.models] & (highest >= peak - _WINDOW)
-            if not matters.any():
-                return
-            most = min(max(_BATCH, self.n // 4), _MOST - self.n)
-            order = np.argsort(-highest[matters], kind="stable")[:most]
-            self.evaluate(candidates.models[matters][order])
+    def search(self, candidates: _Candidates, effort: _Effort, most: int = _MOST) -> None:
+        """Evaluate what is expected to hold mass, then at most so many others, and again."""
+        self._follow(candidates, effort)
+        self._probe(candidates, effort, most)
+        self._follow(candidates, effort)
 
-    def visit_neighbours(self, candidates: _Candidates, most: int) -> None:
-        """Evaluate models one flip away from those that hold nearly all of the mass."""
-        log_posterior = self._log_posterior
-        order = np.argsort(-log_posterior, kind="stable")
-        share = np.cumsum(np.exp(log_posterior[order] - log_posterior[order[0]]))
-        leading = self._models[order[: int(np.searchsorted(share, _LEADING * share[-1])) + 1]]
+    def _follow(self, candidates: _Candidates, effort: _Effort) -> None:
+        """Evaluate models in the order of their expected mass, until little of it is left."""
+        while self.n < _MOST:
+            waiting = candidates.models[~self._is_done[candidates.models]]
+            expected = self._errors(candidates).expected(waiting, effort.deviations)
+            order = np.argsort(-expected, kind="stable")
+            known = max(log_sum_exp(self._log_posterior), np.max(expected, initial=-np.inf) - 1.0)
+            left = np.cumsum(np.exp(expected[order] - known)[::-1])[::-1]
+            n_wanted = int(np.count_nonzero(left > effort.share))
+            if n_wanted == 0:
+                return
+            most = min(max(_BATCH, self.n // 2), _MOST - self.n, n_wanted)
+            self.evaluate(waiting[order[:most]])
+
+    def _probe(self, candidates: _Candidates, effort: _Effort, most: int) -> None:
+        """Evaluate models that the corrected approximation may have wrong."""
+        for _ in range(_MOVES):
+            best, errors = self.best, self._errors(candidates)
+            models = np.concatenate(
+                [self._neighbours(best), self._best_by_feature(candidates, errors, effort.n_best)]
+            )
+            models = np.unique(models)
+            models = models[np.isfinite(self._log_prior[models]) & ~self._is_done[models]]
+            approximate = candidates.approximate
+            far = approximate[models] < approximate[best] - effort.reach
+            models = models[~far]
+            order = np.argsort(-errors.correct(models)[0], kind="stable")
+            self.evaluate(models[order[: max(min(most, _MOST - self.n), 0)]])
+            if self.best == best or most < _MOST:
+                return
+
+    def _neighbours(self, model: int) -> IntArray:
+        """Models one feature or one exchange of features away, and those of two features."""
         flips = np.int64(1) << np.arange(self._population.size, dtype=np.int64)
-        around = np.unique(leading[:, None] ^ flips)
-        around = around[np.isfinite(self._log_prior[around]) & ~self._is_done[around]]
-        corrected, deviation = self._errors(candidates).correct(around)
-        highest = corrected + _SURE * deviation
-        highest += np.log(np.minimum(_SURE * deviation / _ACCURATE, 1.0))
-        near = ~(highest < log_posterior[order[0]] - _CLOSE) | ~np.isfinite(corrected)
-        around = around[near][np.argsort(-corrected[near], kind="stable")]
-        self.evaluate(around[: max(min(most, _MOST - self.n), 0)])
+        inside = (model & flips) > 0
+        swaps = model ^ flips[inside][:, None] ^ flips[~inside]
+        pairs = flips[:, None] | flips
+        return np.concatenate([model ^ flips, swaps.ravel(), pairs.ravel()])
+
+    def _best_by_feature(self, candidates: _Candidates, errors: "_Errors", n_best: int) -> IntArray:
+        """Best models with and without each feature, before and after the correction."""
+        corrected = errors.correct(candidates.models)[0]
+        rows: list[IntArray] = []
+        for values in (candidates.approximate[candidates.models], corrected):
+            order = np.argsort(-values, kind="stable")
+            masks = candidates.masks_of(candidates.models)[order] > 0.0
+            for column in masks.T:
+                rows += [order[column][:n_best], order[~column][:n_best]]
+        return candidates.models[np.concatenate(rows)]
 
     def agrees(self, candidates: _Candidates) -> bool:
         """Whether the approximation itself is accurate for the leading models."""
@@ -213,9 +293,10 @@ class _Found:
     def exploration(self, candidates: _Candidates, window: float, max_kept: int) -> Exploration:
         """What was found; other models count as lost unless their evidence is known."""
         others = candidates.models[~self._is_done[candidates.models]]
-        corrected, deviation = self._errors(candidates).correct(others)
+        errors = self._errors(candidates)
+        corrected, deviation = errors.correct(others)
         known = deviation <= _ACCURATE
-        missed = log_sum_exp(corrected[~known])
+        missed = log_sum_exp(errors.expected(others[~known], _QUICK.deviations))
         models = np.concatenate([self._models, others[known]])
         masks = unpack_index(models, self._population.size)
         log_prior = self._log_prior[models]
@@ -288,3 +369,9 @@ class _Errors:
         deviation = np.sqrt(self._variance + np.square(distance @ self._root).sum(axis=1))
         corrected = self._candidates.approximate[models] + self._level + distance @ self._slopes
         return np.asarray(corrected), np.asarray(deviation)
+
+    def expected(self, models: IntArray, deviations: float) -> FloatArray:
+        """Log of the mass that models are expected to hold beyond what is known of it."""
+        corrected, deviation = self.correct(models)
+        unknown = np.log(np.minimum(deviation / _ACCURATE, 1.0))
+        return corrected + np.minimum(0.5 * deviation**2, deviations * deviation) + unknown

@@ -1,11 +1,13 @@
 """Tests of `dbrm.search.refinement`: full enumeration is the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dbrm.evidence import GlmEngine, resolve_prior
 from dbrm.search import PriorTerms, enumerate_population, refine_population
-from dbrm.search.refinement import _MOST
+from dbrm.search.refinement import _MOST, _THOROUGH
 
 SIZE = 11
 EVERYTHING = {"window": 25.0, "max_kept": 10_000}
@@ -64,13 +66,52 @@ def test_nearly_all_mass_is_found(rng, family, link, prior):
 
 
 def test_a_careless_search_misses_mass(rng, monkeypatch):
-    """Negative control: a window of one nat, without neighbours, is found out."""
-    monkeypatch.setattr("dbrm.search.refinement._WINDOW", 1.0)
-    monkeypatch.setattr("dbrm.search.refinement._LEADING", 0.0)
+    """Negative control: a search that leaves a tenth of the mass is found out."""
+    monkeypatch.setattr("dbrm.search.refinement._THOROUGH", replace(_THOROUGH, share=0.1))
     prepared = population(rng)
     found = refine_population(prepared, terms(), **EVERYTHING)
     truth = enumerate_population(prepared, terms(), **EVERYTHING)
     assert missed(found, truth) > MISSED
+
+
+def test_populations_that_are_passed_through_are_searched_quickly(rng):
+    """Those far better than all before, and those far worse, but no others."""
+    prepared = population(rng)
+    found = refine_population(prepared, terms(), **EVERYTHING)
+    truth = enumerate_population(prepared, terms(), **EVERYTHING)
+    best = float(np.max(found.log_evidence + found.log_prior))
+    for before in (-np.inf, best - 10.0, best + 10.0):
+        quick = refine_population(prepared, terms(), best_before=before, **EVERYTHING)
+        assert quick.n_evaluated < found.n_evaluated / 2
+        assert MISSED < missed(quick, truth) < 50 * MISSED
+        np.testing.assert_array_equal(quick.masks[0], found.masks[0])
+        # What is said to be lost is about what is.
+        lost = np.exp(quick.log_lost - quick.log_mass)
+        assert missed(quick, truth) / 3 < lost < 10 * missed(quick, truth)
+    for before in (best, best - 1.0, best + 1.0):
+        beside = refine_population(prepared, terms(), best_before=before, **EVERYTHING)
+        assert missed(beside, truth) < MISSED
+
+
+def test_a_second_pair_that_separates_the_classes_is_found(rng):
+    """It shares no feature with the first, and its approximation is far too low."""
+    x = rng.normal(size=(200, SIZE))
+    x[:, 2] = x[:, 0] - x[:, 1] + 0.3 * rng.normal(size=200)
+    x[:, 3] = x[:, 0] + x[:, 1] - x[:, 2]
+    y = (x[:, 0] + x[:, 1] > 0).astype(float)
+    prepared = GlmEngine(y, resolve_prior(UNIT), "binomial").prepare(x)
+
+    class Misled:
+        size = prepared.size
+        log_evidence = staticmethod(prepared.log_evidence)
+
+        def approximate_all(self, centre, max_size):
+            values = prepared.approximate_all(centre, max_size)
+            values[0b1100] -= 20.0
+            return values
+
+    found = refine_population(Misled(), terms(), **EVERYTHING)
+    assert {tuple(np.flatnonzero(mask)) for mask in found.masks[:2]} == {(0, 1), (2, 3)}
 
 
 def test_values_are_those_of_the_population(rng):
