@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final, get_args
+from typing import Any, final, get_args
 
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import read_column, refuse_infinite, refuse_missing
@@ -15,6 +15,7 @@ from dbrm.data.intake import read_index_columns, read_table
 from dbrm.data.levels import LevelCounts, count_levels, learn_rule, offered_columns, why_left_out
 from dbrm.data.recipe import Recipe, assemble, finish
 from dbrm.data.redundancy import find_redundant
+from dbrm.data.response import check_weights
 from dbrm.data.rules import ColumnRule, Missing, Unseen
 from dbrm.data.standardize import Scale, learn_scaling
 from dbrm.data.table import Table
@@ -31,6 +32,7 @@ def learn_recipe(
     missing: Missing = "error",
     unseen: Unseen = "error",
     whole_factors: bool = False,
+    weights: Any = None,
     index_columns: Sequence[str] = (),
     also: Sequence[str] = (),
     allow_no_columns: bool = False,
@@ -63,6 +65,9 @@ def learn_recipe(
     whole_factors
         Whether models contain all columns of a factor or none: its most frequent level then
         has no column.
+    weights
+        Frequency weights: levels are counted, and medians found, with a row of weight two
+        twice.
     index_columns, also
         Columns that index latent effects, kept as they are; those of them that are `also`
         covariates.
@@ -85,8 +90,11 @@ def learn_recipe(
     refuse_infinite(columns)
     if missing == "error":
         refuse_missing(columns, advice="Remove these rows, or set missing='indicator'.")
-    counts = [count_levels(column) for column in columns]
-    rules = [learn_rule(column, missing, n) for column, n in zip(columns, counts, strict=True)]
+    weight = None if weights is None else check_weights(weights, raw.n_rows)
+    counts = [count_levels(column, weight) for column in columns]
+    rules = [
+        learn_rule(column, missing, n, weight) for column, n in zip(columns, counts, strict=True)
+    ]
     offer = Offer.of(rules, counts, whole_factors=whole_factors)
     values = assemble(rules, columns, offer.names, raw.n_rows)
     redundant = find_redundant(values)

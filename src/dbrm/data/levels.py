@@ -7,13 +7,14 @@ category: the result is the same, up to names, however levels are called.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from dbrm._typing import Column
 from dbrm.data.columns import SPLIT_DATES, RawColumn
 from dbrm.data.rules import ColumnRule, Missing
+from dbrm.data.table import is_binary
 from dbrm.errors import InvalidDataError
 
 __all__ = ["LevelCounts", "count_levels", "learn_rule", "offered_columns", "why_left_out"]
@@ -31,7 +32,7 @@ _DATE = re.compile(
 @final
 @dataclass(frozen=True, slots=True)
 class LevelCounts:
-    """How often the levels of a column occur.
+    """How often the levels of a column occur; a row of weight two counts twice.
 
     Parameters
     ----------
@@ -41,9 +42,9 @@ class LevelCounts:
         Rows without a value, and all rows.
     """
 
-    rows: Mapping[str, int]
-    n_missing: int
-    n_rows: int
+    rows: Mapping[str, float]
+    n_missing: float
+    n_rows: float
 
     @property
     def enough(self) -> float:
@@ -56,29 +57,33 @@ class LevelCounts:
         return sorted(self.rows, key=lambda level: -self.rows[level])
 
 
-def count_levels(column: RawColumn) -> LevelCounts:
+def count_levels(column: RawColumn, weights: Column | None = None) -> LevelCounts:
     """Count the levels of a column in its rows."""
-    rows: dict[str, int] = {}
+    absent = column.missing
+    weight = np.ones(absent.size) if weights is None else weights
+    rows: dict[str, float] = {}
     if column.coded:
-        present = column.values[~column.missing]
-        codes, first, counts = np.unique(present, return_index=True, return_counts=True)
-        rows = {column.levels[codes[j]]: int(counts[j]) for j in np.argsort(first)}
-    return LevelCounts(rows, int(column.missing.sum()), column.values.size)
+        present = column.values[~absent]
+        counts = np.bincount(present, weight[~absent], minlength=len(column.levels))
+        codes, first = np.unique(present, return_index=True)
+        rows = {column.levels[code]: float(counts[code]) for code in codes[np.argsort(first)]}
+    return LevelCounts(rows, float(weight[absent].sum()), float(weight.sum()))
 
 
-def learn_rule(column: RawColumn, missing: Missing, counts: LevelCounts) -> ColumnRule:
+def learn_rule(
+    column: RawColumn, missing: Missing, counts: LevelCounts, weights: Column | None = None
+) -> ColumnRule:
     """Learn the rule of a column; `counts` are those of all rows, `column` may be a sample."""
     if column.coded and not column.declared:
         _refuse_dates(column)
-    observed = column.values[~column.missing]
     levels, fill = column.levels, None
     pooled: tuple[str, ...] = ()
     if column.kind == "ordered":
-        fill = 1.0 + float(np.sort(observed)[(observed.size - 1) // 2]) if observed.size else 1.0
+        fill = 1.0 + _middle(column, weights)[0]
     elif column.kind == "categorical":
         levels, pooled = _split_levels(column.levels, counts)
     elif missing == "indicator":
-        fill = _median(observed)
+        fill = _median(column, weights)
     return ColumnRule(
         column.name,
         column.kind,
@@ -87,7 +92,7 @@ def learn_rule(column: RawColumn, missing: Missing, counts: LevelCounts) -> Colu
         # With nothing observed both the column and its indicator would be constant.
         indicator=missing == "indicator" and 0 < counts.n_missing < counts.n_rows,
         pooled=pooled,
-        n_missing=counts.n_missing,
+        n_missing=round(counts.n_missing),
     )
 
 
@@ -168,11 +173,23 @@ def _refuse_dates(column: RawColumn) -> None:
         raise InvalidDataError(msg)
 
 
-def _median(observed: npt.NDArray[Any]) -> float:
+def _median(column: RawColumn, weights: Column | None) -> float:
     """Return the median; of zeros and ones the more frequent, so that they stay binary."""
-    if observed.size == 0:
+    low, high = _middle(column, weights)
+    if {low, high} == {0.0, 1.0} and is_binary(column.values[~column.missing]):
         return 0.0
-    # Halved before and doubled after, because the mean of two huge numbers may overflow.
-    median = 2.0 * float(np.median(0.5 * observed.astype(np.float64)))
-    is_binary = bool(np.all((observed == 0) | (observed == 1)))
-    return float(np.floor(median)) if is_binary else median
+    # Halved before they are added, because the sum of two huge numbers may overflow.
+    return 0.5 * low + 0.5 * high
+
+
+def _middle(column: RawColumn, weights: Column | None) -> tuple[float, float]:
+    """Return the two values in the middle, one or the same; zero if there is none."""
+    present = ~column.missing
+    if not present.any():
+        return 0.0, 0.0
+    values = column.values[present].astype(np.float64)
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(np.ones(values.size) if weights is None else weights[present][order])
+    half = 0.5 * total[-1]
+    low, high = np.searchsorted(total, half, "left"), np.searchsorted(total, half, "right")
+    return float(values[order[low]]), float(values[order[min(high, values.size - 1)]])

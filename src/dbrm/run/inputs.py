@@ -121,7 +121,8 @@ def read_in_memory(
     allow_no_columns: bool = False,
 ) -> RunInputs:
     """Read a table, or a formula and its data, with all rows in memory; equal rows are merged."""
-    read = _read(X, y, data, settings, allow_no_columns=allow_no_columns)
+    weights = extras["sample_weight"]
+    read = _read(X, y, data, settings, weights, allow_no_columns=allow_no_columns)
     extras = {**extras, "offset": _add(read.offset, extras["offset"])}
     observations = _observe(read.response, read.table.n_rows, extras)
     table = read.table
@@ -236,7 +237,13 @@ def _split(X: TableLike, y: Any, ignore: Sequence[str]) -> tuple[TableLike, Any]
 
 
 def _read(
-    X: TableLike, y: Any, data: TableLike | None, settings: Settings, *, allow_no_columns: bool
+    X: TableLike,
+    y: Any,
+    data: TableLike | None,
+    settings: Settings,
+    weights: Any,
+    *,
+    allow_no_columns: bool,
 ) -> ParsedFormula:
     """Table and response, from arguments of their own or from a formula."""
     if isinstance(X, str):
@@ -247,6 +254,7 @@ def _read(
             X,
             data,
             index_columns=settings.index_columns,
+            weights=weights,
             **_preparation(settings),
         )
     if data is not None:
@@ -257,6 +265,7 @@ def _read(
         index_columns=settings.index_columns,
         also=settings.named_covariates,
         allow_no_columns=allow_no_columns,
+        weights=weights,
         **_preparation(settings),
     )
     return ParsedFormula(recipe, table, y, _name_of(y), None)

@@ -212,3 +212,21 @@ def test_other_text_is_not_a_date():
     """Negative control: numbers with dots, and one word among dates."""
     for levels in (["1.2.3-b", "1.2.4-b", "1.2.5-b"], ["2020-01-01", "2020-01-02", "never"]):
         assert learn_recipe({"v": levels * 2})[1].n_columns == 3
+
+
+def test_a_weight_of_two_is_the_row_twice():
+    """In counts of levels and in medians."""
+    draw = np.random.default_rng(6)
+    X = pd.DataFrame({"site": draw.choice(list("abcdef"), 90), "x": draw.normal(size=90)})
+    X["on"] = draw.random(90) < 0.5
+    X["grade"] = pd.Categorical(draw.choice(GRADES, 90), GRADES, ordered=True)
+    X = X.mask(draw.random(X.shape) < 0.1).astype({"grade": X["grade"].dtype})
+    weights = draw.integers(1, 9, 90)
+    options = {"missing": "indicator", "unseen": "none-of-these"}
+    here, _ = learn_recipe(X, weights=weights, **options)
+    there, _ = learn_recipe(X.loc[X.index.repeat(weights)], **options)
+    assert here == there
+    plain, _ = learn_recipe(X, weights=np.ones(90), **options)
+    assert plain == learn_recipe(X, **options)[0]
+    assert plain.columns[1].fill == pytest.approx(X["x"].median(), rel=1e-15)
+    assert plain != here
