@@ -68,8 +68,9 @@ def evaluate(
         Known columns by ``feature.text``; every sub-expression is added to it. A cache belongs
         to one table. If omitted, sub-expressions are shared within this call only.
     clip_to
-        Training ranges (`training_ranges`) to which the arguments of bounded functions are
-        clipped: beyond them :math:`g(z)` is :math:`g` of the nearest argument seen in training.
+        Training ranges (`training_ranges`). Covariates inside products and functions, and the
+        arguments of bounded functions, are clipped to them: beyond its range such a feature has
+        the value of the nearest arguments seen in training. A covariate on its own is not.
 
     Returns
     -------
@@ -87,7 +88,12 @@ def evaluate(
     reader = Reader(table)
     columns = {} if cache is None else cache
     with np.errstate(all="ignore"):
-        found = [compute_column(feature, reader, columns, clip_to) for feature in wanted]
+        found = [
+            reader.column(feature.name)
+            if clip_to and isinstance(feature, Covariate)
+            else compute_column(feature, reader, columns, clip_to)
+            for feature in wanted
+        ]
         n_rows = found[0].size if found else reader.n_rows()
         values = np.empty((n_rows, len(found)), order="F")
         statuses = np.empty(len(found), dtype=np.uint8)
@@ -221,6 +227,8 @@ def compute_column(
         if node.text not in columns:
             if isinstance(node, Covariate):
                 column = reader.column(node.name)
+                if clip_to and node.text in clip_to:
+                    column = np.clip(column, *clip_to[node.text])
             elif clip_to and node.text in clip_to and isinstance(node, Modification | Projection):
                 argument = np.clip(node.argument(columns), *clip_to[node.text])
                 column = node.transform.apply(argument, node.knot)

@@ -121,9 +121,9 @@ class RangeCheck:
         listed = ", ".join(repr(name) for name in self._columns)
         msg = (
             f"{self._n_outside} of {self._n_rows} rows are far outside the training range of "
-            f"{listed}, and most of the posterior probability is on models with them. Bounded "
-            "functions hold their value at the edge there, powers and products follow the formula. "
-            "See Posterior.extrapolation(X); extrapolate='follow' lets all functions follow."
+            f"{listed}, and most of the posterior probability is on models with them. Functions "
+            "and products hold their value at the edge there, single covariates go on linearly. "
+            "See Posterior.extrapolation(X); extrapolate='follow' follows the formulas."
         )
         # Through the generator of blocks and the method that was called.
         warnings.warn(msg, DBRMWarning, stacklevel=4)

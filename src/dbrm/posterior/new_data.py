@@ -58,9 +58,9 @@ class PredictionMethods(ABC):
         offset, trials, exposure
             Of the new rows; by default no offset, one trial, one unit of exposure.
         extrapolate
-            What bounded functions, such as ``sin``, do outside the range of their arguments in
-            training: ``"hold"`` the value at the edge, or ``"follow"`` the formula. Powers,
-            products and logarithms always follow it. By default as the setting of this name.
+            What functions and products do outside the training range of their covariates:
+            ``"hold"`` the value at the edge, or ``"follow"`` the formula. Covariates on their own
+            always go on linearly. By default as the setting of this name.
 
         Warns
         -----

@@ -16,7 +16,7 @@ def data():
 
 def fitted(x, y, **options):
     quick = {"n_chains": 1, "n_populations": 4, "random_state": 1, "penalty": 1.0}
-    return dbrm.fit(x, y, **quick | options)
+    return dbrm.fit(x, y, **quick | {"extrapolate": "follow"} | options)
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +133,28 @@ def test_bounded_functions_hold_the_edge_of_what_they_saw(curved):
     assert np.ptp(followed) > 1e-3
 
 
-def test_powers_and_products_follow_their_law(rng):
-    x = rng.uniform(1.0, 2.0, size=(80, 1))
-    y = 2.0 * x[:, 0] ** 2 + 1e-3 * rng.normal(size=80)
-    options = {"transforms": ["square"], "n_chains": 1, "n_populations": 2, "random_state": 1}
-    posterior = dbrm.fit(x, y, **options)
+@pytest.mark.parametrize("feature", ["square(x1)", "x1*x2", "exp(x1)"])
+def test_made_features_hold_the_edge_and_follow_on_request(rng, feature):
+    X = rng.uniform(1.0, 2.0, size=(80, 2))
+    law = {"square(x1)": X[:, 0] ** 2, "x1*x2": X[:, 0] * X[:, 1], "exp(x1)": np.exp(X[:, 0])}
+    y = 2.0 * law[feature] + 1e-3 * rng.normal(size=80)
+    options = {"transforms": ["square", "exp"], "n_chains": 1, "n_populations": 2}
+    posterior = dbrm.fit(X, y, **options, random_state=1)
+    assert posterior.inclusion(feature) > 0.9
+    edge = np.array([[X[:, 0].max(), 1.5]])
     with pytest.warns(DBRMWarning, match="far outside the training range of 'x1'"):
-        assert posterior.predict([[10.0]])[0] == pytest.approx(200.0, rel=1e-2)
+        held = posterior.predict([[10.0, 1.5]])
+    np.testing.assert_allclose(held, posterior.predict(edge), rtol=1e-3)
+    followed = posterior.predict([[10.0, 1.5]], extrapolate="follow")[0]
+    right = {"square(x1)": 200.0, "x1*x2": 30.0, "exp(x1)": 2.0 * np.exp(10.0)}
+    assert followed == pytest.approx(right[feature], rel=0.05)
+
+
+def test_a_covariate_on_its_own_goes_on_linearly(rng):
+    X = rng.uniform(1.0, 2.0, size=(80, 2))
+    y = 3.0 * X[:, 0] + 1e-2 * rng.normal(size=80)
+    posterior = dbrm.fit(X, y, n_chains=1, n_populations=2, random_state=1)
+    assert posterior.predict([[2.4, 1.5]])[0] == pytest.approx(7.2, rel=1e-2)
 
 
 def test_one_warning_names_the_columns_that_matter(curved):
