@@ -68,9 +68,9 @@ def evaluate(
         Known columns by ``feature.text``; every sub-expression is added to it. A cache belongs
         to one table. If omitted, sub-expressions are shared within this call only.
     clip_to
-        Training ranges (`training_ranges`). Covariates inside products and functions, and the
-        arguments of bounded functions, are clipped to them: beyond its range such a feature has
-        the value of the nearest arguments seen in training. A covariate on its own is not.
+        Training ranges (`training_ranges`) to which covariates and the arguments of bounded
+        functions are clipped: beyond them a feature has the value of the nearest arguments seen
+        in training.
 
     Returns
     -------
@@ -88,12 +88,7 @@ def evaluate(
     reader = Reader(table)
     columns = {} if cache is None else cache
     with np.errstate(all="ignore"):
-        found = [
-            reader.column(feature.name)
-            if clip_to and isinstance(feature, Covariate)
-            else compute_column(feature, reader, columns, clip_to)
-            for feature in wanted
-        ]
+        found = [compute_column(feature, reader, columns, clip_to) for feature in wanted]
         n_rows = found[0].size if found else reader.n_rows()
         values = np.empty((n_rows, len(found)), order="F")
         statuses = np.empty(len(found), dtype=np.uint8)

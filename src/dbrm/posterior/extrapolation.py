@@ -121,8 +121,8 @@ class RangeCheck:
         listed = ", ".join(repr(name) for name in self._columns)
         msg = (
             f"{self._n_outside} of {self._n_rows} rows are far outside the training range of "
-            f"{listed}, and most of the posterior probability is on models with them. Functions "
-            "and products hold their value at the edge there, single covariates go on linearly. "
+            f"{listed}, and most of the posterior probability is on models with them. They are "
+            "predicted as rows at the edge of that range, unless all features are covariates. "
             "See Posterior.extrapolation(X); extrapolate='follow' follows the formulas."
         )
         # Through the generator of blocks and the method that was called.

@@ -58,9 +58,9 @@ class PredictionMethods(ABC):
         offset, trials, exposure
             Of the new rows; by default no offset, one trial, one unit of exposure.
         extrapolate
-            What functions and products do outside the training range of their covariates:
-            ``"hold"`` the value at the edge, or ``"follow"`` the formula. Covariates on their own
-            always go on linearly. By default as the setting of this name.
+            How rows outside the training range of a covariate are predicted: ``"hold"`` the
+            covariate at the edge, or ``"follow"`` the formula. Where no model has a function or a
+            product nothing is held. By default as the setting of this name.
 
         Warns
         -----

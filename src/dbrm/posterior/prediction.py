@@ -14,7 +14,7 @@ from dbrm._kernels.prediction import quadratic_forms
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
 from dbrm.evidence import BoundEffect, ModelFit, find_link
-from dbrm.features import Feature, Ranges, evaluate
+from dbrm.features import Covariate, Feature, Ranges, evaluate
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.limits import Limits
@@ -97,9 +97,15 @@ class AveragedModels:
         )
 
     def evaluate(self, table: Table) -> Matrix:
-        """Columns of the features of every model, then of the others, for new rows."""
+        """Columns of the features of every model, then of the others, for new rows.
+
+        All covariates are held at their edges or none: terms that nearly cancel inside the
+        training range must go on cancelling. Where all features are covariates nothing is held,
+        and a linear model goes on linearly.
+        """
         features = (*self.always, *self.features)
-        return evaluate(features, table, clip_to=self.ranges if self.hold else None)[0]
+        made = any(not isinstance(feature, Covariate) for feature in features)
+        return evaluate(features, table, clip_to=self.ranges if self.hold and made else None)[0]
 
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None

@@ -173,9 +173,9 @@ class Settings:
         dispersion: ``"laplace"`` integrates over their posterior (default), ``"plugin"`` uses
         its mode (default under the presets, as the paper did).
     extrapolate
-        What functions and products do in predictions beyond the training range of their
-        covariates: ``"hold"`` the value at the edge (default), or ``"follow"`` the formula, as
-        laws do (default under the presets). A covariate on its own always goes on linearly.
+        How rows beyond the training range of a covariate are predicted: ``"hold"`` the covariate
+        at the edge of its range (default), or ``"follow"`` the formula, as laws do (default
+        under the presets). Where no model has a function or a product, nothing is held.
     evidence
         Your own function ``f(X, y) -> log evidence`` of a model's columns, in place of
         family and prior. The search is the same, but slower.

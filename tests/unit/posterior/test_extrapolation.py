@@ -150,11 +150,23 @@ def test_made_features_hold_the_edge_and_follow_on_request(rng, feature):
     assert followed == pytest.approx(right[feature], rel=0.05)
 
 
-def test_a_covariate_on_its_own_goes_on_linearly(rng):
+def test_a_linear_model_goes_on_linearly(rng):
     X = rng.uniform(1.0, 2.0, size=(80, 2))
     y = 3.0 * X[:, 0] + 1e-2 * rng.normal(size=80)
-    posterior = dbrm.fit(X, y, n_chains=1, n_populations=2, random_state=1)
+    posterior = dbrm.fit(X, y, algorithm="mjmcmc", random_state=1)
     assert posterior.predict([[2.4, 1.5]])[0] == pytest.approx(7.2, rel=1e-2)
+
+
+def test_terms_that_cancel_in_training_cancel_outside(rng):
+    """A line and a nearly straight curve of it, with large coefficients of opposite signs."""
+    x = rng.uniform(0.0, 1.0, size=(60, 1))
+    y = 1e4 * (np.sin(0.02 * x[:, 0]) - 0.02 * x[:, 0]) + 1e-6 * rng.normal(size=60)
+    options = {"always": ["x1", "sin_slow(x1)"], "n_chains": 1, "n_populations": 2}
+    slow = dbrm.Transform("sin_slow", lambda x: np.sin(0.02 * x))
+    posterior = dbrm.fit(x, y, transforms=[slow], random_state=1, **options)
+    with pytest.warns(DBRMWarning, match="far outside"):
+        held = posterior.predict([[3.0]])[0]
+    assert y.min() - np.ptp(y) < held < y.max() + np.ptp(y)
 
 
 def test_one_warning_names_the_columns_that_matter(curved):
