@@ -297,21 +297,28 @@ def _draw(frame: pd.DataFrame, path: Path) -> None:
             if comparison is not None and len(comparison.scores):
                 _draw_gaps(axis, comparison)
                 axis.set_xlabel(f"gap to the best {score}, {len(comparison.scores)} tables")
+    figure.suptitle(
+        "Gap to the best method: tables, means, and mean ranks in brackets", fontsize=11
+    )
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
 def _draw_gaps(axis: "plt.Axes", comparison: Comparison) -> None:  # noqa: F821
-    """One panel; gaps beyond the edge are drawn on it."""
-    edge = 0.5
+    """One panel: a stroke for each table, a dot for the mean; gaps beyond the edge are on it."""
+    edge, linear = 2.0, 0.03
     ranks = comparison.ranks.mean().sort_values(ascending=False, kind="stable")
     for height, method in enumerate(ranks.index):
         gaps = comparison.gaps[method]
         colour = "tab:red" if method.startswith(OURS) else "tab:blue"
-        beyond = gaps > edge
-        axis.plot(gaps[~beyond], np.full((~beyond).sum(), height), "|", color=colour, alpha=0.6)
-        axis.plot(np.full(beyond.sum(), edge), np.full(beyond.sum(), height), ">", color=colour)
+        axis.plot(
+            gaps.clip(upper=edge), np.full(len(gaps), height), "|", color=colour, ms=9, alpha=0.5
+        )
         axis.plot(min(gaps.mean(), edge), height, "o", color=colour)
     axis.set_yticks(range(len(ranks)), [f"{name}  ({rank:.1f})" for name, rank in ranks.items()])
-    axis.set_xlim(-0.01, edge + 0.01)
+    axis.set_xscale("symlog", linthresh=linear)
+    ticks = (0.0, 0.03, 0.1, 0.3, 1.0, 2.0)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks[:-1]] + ["≥ 2"])
+    axis.set_xlim(-0.002, edge * 1.1)
+    axis.minorticks_off()
     axis.grid(axis="x", alpha=0.3)

@@ -89,8 +89,10 @@ def _objects(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Categories as objects, missing ones as NaN."""
 
     def change(X: pd.DataFrame) -> pd.DataFrame:
-        names = X.select_dtypes(exclude="number").columns
-        return X.assign(**{name: X[name].astype(object).where(X[name].notna()) for name in names})
+        X = X.copy()
+        for name in X.select_dtypes(exclude="number"):
+            X[name] = X[name].astype(object).where(X[name].notna())
+        return X
 
     return change(fold.X), change(fold.X_test)
 
