@@ -127,9 +127,8 @@ def refine_population(
         candidates = _climb(found, terms, start)
     else:
         candidates = found.expand(np.ones(size, dtype=np.bool_), terms.max_size)
-        if best_before is not None:
-            found.search(candidates, _QUICK)
-        if best_before is None or found.matters_beside(best_before):
+        passing = best_before is not None and found.search_quickly(candidates, best_before)
+        if not passing:
             found.search(candidates, _THOROUGH)
     return found.exploration(candidates, window, max_kept)
 
@@ -202,10 +201,6 @@ class _Found:
         approximate = self._population.approximate_all(centre, max_size) + self._log_prior
         return _Candidates(approximate, centre.size)
 
-    def matters_beside(self, best_before: float) -> bool:
-        """Whether the best model is neither far better nor far worse than the best one before."""
-        return -_BELOW <= float(np.max(self._log_posterior)) - best_before <= _ABOVE
-
     def leads_to(self, centre: Mask, n_features: int) -> bool:
         """Whether the best model has the features of `centre`."""
         best = unpack_index([self.best], centre.size)[0]
@@ -228,19 +223,35 @@ class _Found:
         self._probe(candidates, effort, most)
         self._follow(candidates, effort)
 
+    def search_quickly(self, candidates: _Candidates, best_before: float) -> bool:
+        """Search with little effort; whether that is enough beside the best model before."""
+        self._follow(candidates, _QUICK)
+        if not self._is_far_from(best_before):
+            return False
+        self._probe(candidates, _QUICK, _MOST)
+        self._follow(candidates, _QUICK)
+        return self._is_far_from(best_before)
+
+    def _is_far_from(self, best_before: float) -> bool:
+        gain = float(np.max(self._log_posterior)) - best_before
+        return not -_BELOW <= gain <= _ABOVE
+
     def _follow(self, candidates: _Candidates, effort: _Effort) -> None:
         """Evaluate models in the order of their expected mass, until little of it is left."""
+        models = candidates.models
         while self.n < _MOST:
-            waiting = candidates.models[~self._is_done[candidates.models]]
-            expected = self._errors(candidates).expected(waiting, effort.deviations)
-            order = np.argsort(-expected, kind="stable")
+            expected = self._errors(candidates).expected(models, effort.deviations)
+            expected[self._is_done[models]] = -np.inf
             known = max(log_sum_exp(self._log_posterior), np.max(expected, initial=-np.inf) - 1.0)
+            # All others together hold less than that share.
+            near = np.flatnonzero(expected > known + np.log(effort.share / max(models.size, 1)))
+            order = near[np.argsort(-expected[near], kind="stable")]
             left = np.cumsum(np.exp(expected[order] - known)[::-1])[::-1]
             n_wanted = int(np.count_nonzero(left > effort.share))
             if n_wanted == 0:
                 return
             most = min(max(_BATCH, self.n // 2), _MOST - self.n, n_wanted)
-            self.evaluate(waiting[order[:most]])
+            self.evaluate(models[order[:most]])
 
     def _probe(self, candidates: _Candidates, effort: _Effort, most: int) -> None:
         """Evaluate models that the corrected approximation may have wrong."""
@@ -354,14 +365,15 @@ class _Errors:
         counts = weight / weight.max()
         gram = (design * counts[:, None]).T @ design
         right = design.T @ (counts * (error - self._level))
+        information, axes = np.linalg.eigh(gram)
         variance = slope_variance
         for _ in range(2):
-            precision = gram / variance + np.eye(gram.shape[0]) / slope_variance
-            self._slopes = np.linalg.solve(precision, right / variance)
+            precision = np.maximum(information, 0.0) / variance + 1.0 / slope_variance
+            self._slopes = axes @ (axes.T @ right / variance / precision)
             left = error - self._level - design @ self._slopes
             variance = max(float(weight @ left**2), _LEAST_ERROR**2)
         self._variance = variance
-        self._root = np.linalg.cholesky(np.linalg.inv(precision))
+        self._root = axes / np.sqrt(precision)
 
     def correct(self, models: IntArray) -> tuple[FloatArray, FloatArray]:
         """The approximation plus its expected error, and the standard deviation of the error."""
