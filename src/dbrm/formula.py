@@ -150,7 +150,8 @@ def read_formula(
         columns | index | _compute(computed, data),
         index_columns=index_columns,
         also=tuple(columns),
-        **preparation,
+        # A formula says what is on the log scale.
+        **(preparation | {"log_covariates": False}),
     )
     recipe: Recipe | FormulaRecipe = inner
     if computed is not None or offset is not None:

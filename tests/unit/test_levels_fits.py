@@ -145,3 +145,46 @@ def test_rows_in_blocks(tmp_path):
     new = X.head(3).assign(fuel="steam")
     with pytest.warns(dbrm.errors.DBRMWarning, match="'steam'"):
         assert np.isfinite(blocks.predict(new)).all()
+
+
+def incomes(n=200):
+    draw = np.random.default_rng(9)
+    X = pd.DataFrame({"income": draw.lognormal(3.0, 0.9, n), "age": draw.normal(40, 9, n)})
+    return X, 3 * np.log(X["income"]) + 0.1 * X["age"] + draw.normal(size=n)
+
+
+def test_skewed_covariates_are_offered_on_the_log_scale():
+    X, y = incomes()
+    posterior = dbrm.fit(X, y, log_covariates=True, **QUICK)
+    assert terms(posterior) == {"`log(income)`", "age"}
+    curve = posterior.effects.partial_dependence("income", grid=[5.0, 50.0])
+    expected = [posterior.predict(X.assign(income=value)).mean() for value in (5.0, 50.0)]
+    np.testing.assert_allclose(curve["mean"], expected)
+    slope = posterior.effects.marginal_effects().set_index("covariate")["effect"]["income"]
+    assert slope == pytest.approx(np.mean(3 / X["income"]), rel=0.1)
+    model = posterior.best_model
+    scope = {}
+    exec(model.to_python(), scope)
+    row = {"income": 0.0, "age": 30.0}
+    assert scope["predict"](row) == pytest.approx(model.predict(pd.DataFrame([row]))[0])
+    assert {str(s) for s in model.to_sympy().free_symbols} == {"income", "age"}
+
+
+@pytest.mark.parametrize(
+    ("options", "offered"),
+    [
+        ({"log_covariates": True}, True),
+        ({"log_covariates": True, "transforms": ["tanh"]}, True),
+        ({"transforms": ["tanh"]}, False),
+        ({"log_covariates": False}, False),
+        ({"units": {"income": "kg"}}, False),
+        ({"preset": "paper_text"}, False),
+        ({"max_depth": 0, "log_covariates": True}, False),
+        ({"algorithm": "enumerate", "log_covariates": True}, False),
+    ],
+)
+def test_logarithms_join_beside_the_default_functions(options, offered):
+    X, y = incomes(60)
+    quick = {"n_chains": 1, "n_populations": 1, "sweep": 0, "random_state": 1}
+    posterior = dbrm.fit(X, y, **(quick | options))
+    assert ("log(income)" in posterior.recipe.names) == offered

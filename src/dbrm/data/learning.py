@@ -33,6 +33,7 @@ def learn_recipe(
     unseen: Unseen = "error",
     whole_factors: bool = False,
     weights: Any = None,
+    log_covariates: bool = False,
     index_columns: Sequence[str] = (),
     also: Sequence[str] = (),
     allow_no_columns: bool = False,
@@ -68,6 +69,8 @@ def learn_recipe(
     weights
         Frequency weights: levels are counted, and medians found, with a row of weight two
         twice.
+    log_covariates
+        Whether skewed positive columns are offered on the log scale, too, as ``log(name)``.
     index_columns, also
         Columns that index latent effects, kept as they are; those of them that are `also`
         covariates.
@@ -93,7 +96,14 @@ def learn_recipe(
     weight = None if weights is None else check_weights(weights, raw.n_rows)
     counts = [count_levels(column, weight) for column in columns]
     rules = [
-        learn_rule(column, missing, n, weight) for column, n in zip(columns, counts, strict=True)
+        learn_rule(
+            column,
+            missing,
+            n,
+            weights=weight,
+            log_scale=log_covariates and f"log({column.name})" not in raw.names,
+        )
+        for column, n in zip(columns, counts, strict=True)
     ]
     offer = Offer.of(rules, counts, whole_factors=whole_factors)
     values = assemble(rules, columns, offer.names, raw.n_rows)
@@ -129,10 +139,13 @@ class Offer:
         Of the columns, all different.
     unused
         Input columns of which the table has none, or no levels, each with the reason.
+    logs
+        Those of the names that are on the log scale, the last ones.
     """
 
     names: tuple[str, ...]
     unused: tuple[tuple[str, str], ...]
+    logs: frozenset[str]
 
     @classmethod
     def of(
@@ -155,15 +168,19 @@ class Offer:
             (rule.name, why_left_out(rule, n, offered))
             for rule, n, offered in zip(rules, counts, offers, strict=True)
         ]
+        names = [name for offered in offers for name in offered]
+        logs = frozenset(rule.log_column for rule in rules if rule.log_floor is not None)
         return cls(
-            tuple(name for offered in offers for name in offered),
+            tuple(sorted(names, key=lambda name: name in logs)),
             tuple((name, reason) for name, reason in reasons if reason),
+            logs,
         )
 
     def left_out(self, redundant: Mapping[int, int | None]) -> tuple[tuple[str, str], ...]:
         """Return the columns that are left out, each with the reason."""
         found = [(self.names[j], self._reason(first)) for j, first in sorted(redundant.items())]
-        return (*self.unused, *found)
+        # The user need not know of a logarithm that the table has already.
+        return (*self.unused, *((name, why) for name, why in found if name not in self.logs))
 
     def _reason(self, first: int | None) -> str:
         return "constant" if first is None else f"copy of {self.names[first]!r}"

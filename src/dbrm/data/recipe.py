@@ -40,8 +40,9 @@ RECIPE = Record(
                     "indicator": Flag(),
                     "pooled": ListOf(Text()),
                     "n_missing": Whole(0),
+                    "log_floor": Nullable(Real()),
                 },
-                optional=frozenset({"pooled", "n_missing"}),
+                optional=frozenset({"pooled", "n_missing", "log_floor"}),
             )
         ),
         "names": ListOf(Text(), "names"),
@@ -194,6 +195,7 @@ class Recipe:
                     "indicator": rule.indicator,
                     "pooled": list(rule.pooled),
                     "n_missing": rule.n_missing,
+                    "log_floor": rule.log_floor,
                 }
                 for rule in self.columns
             ],

@@ -48,6 +48,9 @@ class ColumnRule:
         Rare levels, which share one 0/1 column ``name[3 rare levels]``.
     n_missing
         Training rows without a value.
+    log_floor
+        Of a skewed positive column, which is offered as ``log(name)``, too, the smallest
+        training value; smaller ones in new rows count as it. None if it has no such column.
     """
 
     name: str
@@ -57,6 +60,7 @@ class ColumnRule:
     indicator: bool = False
     pooled: tuple[str, ...] = ()
     n_missing: int = 0
+    log_floor: float | None = None
 
     @property
     def coded(self) -> bool:
@@ -66,6 +70,8 @@ class ColumnRule:
     @property
     def is_sound(self) -> bool:
         """Whether the parts fit together; those of a rule from a file may not."""
+        if self.log_floor is not None and (self.kind != "numeric" or self.log_floor <= 0.0):
+            return False
         if self.kind == "ordered":
             return self.fill in range(1, len(self.levels) + 1) and not self.pooled
         if self.coded:
@@ -77,6 +83,11 @@ class ColumnRule:
     def missing_column(self) -> str:
         """Name of the 0/1 column of rows without a value."""
         return f"{self.name}_missing"
+
+    @property
+    def log_column(self) -> str:
+        """Name of the column on the log scale."""
+        return f"log({self.name})"
 
     @property
     def pool(self) -> str:
@@ -105,7 +116,7 @@ class ColumnRule:
         elif self.coded:
             made = [f"{self.name}[{label}]" for label in self.classes]
         else:
-            made = [self.name]
+            made = [self.name] if self.log_floor is None else [self.name, self.log_column]
         return (*made, self.missing_column) if self.indicator else tuple(made)
 
     def unseen(self, column: RawColumn) -> tuple[str, ...]:
@@ -149,9 +160,9 @@ class ColumnRule:
                 codes = [code_of[level] for level in levels]
                 yield f"{self.name}[{label}]", _is_any(column.values, codes)
         elif self.fill is not None and column.missing.any():
-            yield self.name, np.where(column.missing, self.fill, column.values)
+            yield from self.at_value(np.where(column.missing, self.fill, column.values)).items()
         else:
-            yield self.name, column.values
+            yield from self.at_value(column.values).items()
         if self.indicator:
             yield self.missing_column, column.missing
 
@@ -160,6 +171,12 @@ class ColumnRule:
         code = UNSEEN if level is None else self.levels.index(level)
         row = RawColumn(self.name, self.kind, np.array([code]), self.levels)
         return {name: float(content[0]) for name, content in self.expand(row)}
+
+    def at_value(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of numbers; on the log scale, too, where there is such a column."""
+        if self.log_floor is None:
+            return {self.name: values}
+        return {self.name: values, self.log_column: np.log(np.maximum(values, self.log_floor))}
 
     def _recode(self, column: RawColumn) -> RawColumn:
         code_of = {level: code for code, level in enumerate(self.levels)}

@@ -5,7 +5,7 @@ are quantiles over draws of models and coefficients, and hold no noise of the re
 Latent effects are held at zero.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -239,20 +239,22 @@ class Effects:
         return self._recipe.means[j], self._recipe.sds[j]
 
     def _number(self, rule: ColumnRule, value: float) -> Change:
-        mean, sd = self._unit(rule.name)
-        return self._present(rule) | {rule.name: (value - mean) / sd}
+        return self._present(rule) | self._scaled(rule.at_value(np.array(value)))
+
+    def _scaled(self, values: Mapping[str, Any]) -> Change:
+        """Values of columns in the user's units as those of the table, which has some of them."""
+        change = {}
+        for name in set(values).intersection(self._recipe.names):
+            mean, sd = self._unit(name)
+            change[name] = (values[name] - mean) / sd
+        return change
 
     def _level(self, rule: ColumnRule, level: str) -> Change:
         level, *_ = rule.classes.get(level, (level,))
         if level not in rule.levels:
             msg = f"{level!r} is no level of {rule.name!r}: {', '.join(rule.levels)}."
             raise InvalidSettingError(msg)
-        change = {}
-        for name, value in rule.at_level(level).items():
-            if name in self._recipe.names:
-                mean, sd = self._unit(name)
-                change[name] = (value - mean) / sd
-        return change
+        return self._scaled(rule.at_level(level))
 
     def _present(self, rule: ColumnRule) -> Change:
         """A value that is set is not missing."""
@@ -277,8 +279,10 @@ class Effects:
             if rule.kind == "boolean" or _is_switch(column, (mean, sd)):
                 yield name, self._number(rule, 0.0), self._number(rule, 1.0), 1.0
                 continue
-            half = 0.5 * _STEP * float(np.std(column))
-            yield name, {name: column - half}, {name: column + half}, 2 * half * sd
+            values = mean + sd * column
+            half = 0.5 * _STEP * float(np.std(values))
+            low, high = (self._scaled(rule.at_value(values + h)) for h in (-half, half))
+            yield name, low, high, 2 * half
 
 
 def _is_switch(column: Column, unit: tuple[float, float]) -> bool:

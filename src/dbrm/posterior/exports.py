@@ -13,7 +13,7 @@ from dbrm.features import NUMPY, SQL, Dialect, Feature, apply_expression, render
 from dbrm.features.transforms import sympy as sp
 from dbrm.formula import FormulaRecipe
 
-__all__ = ["Exporter", "python_function", "standardised_symbol", "sympy_inverse"]
+__all__ = ["Exporter", "column_symbol", "python_function", "sympy_inverse"]
 
 
 @final
@@ -84,7 +84,13 @@ class Exporter:
         if rule.coded:
             return self._by_level(rule, name, raw)
         if rule.fill is not None:
-            return dialect.choose(self._is_missing(raw), dialect.number(rule.fill), raw)
+            raw = dialect.choose(self._is_missing(raw), dialect.number(rule.fill), raw)
+        if name == rule.log_column:
+            assert rule.log_floor is not None
+            floored = dialect.call("max", [raw, dialect.number(rule.log_floor)])
+            return dialect.call("log", [floored])
+        if rule.fill is not None:
+            return raw
         if rule.kind == "boolean" and dialect is SQL:
             return dialect.choose(raw, one, zero)
         return raw
@@ -139,6 +145,11 @@ def sympy_inverse(link: Link, eta: Any) -> Any:
     return forms[link.name]() if link.name in forms else sp.Function(f"{link.name}_inverse")(eta)
 
 
-def standardised_symbol(name: str, mean: float, sd: float) -> Any:
-    """A scaled column in terms of the user's."""
-    return (sp.Symbol(name) - mean) / sd
+def column_symbol(recipe: Recipe, name: str) -> Any:
+    """A column of the table in terms of the user's; small values on the log scale are not held."""
+    logged = {rule.log_column: rule.name for rule in recipe.columns if rule.log_floor is not None}
+    symbol = sp.log(sp.Symbol(logged[name])) if name in logged else sp.Symbol(name)
+    if recipe.scale is None:
+        return symbol
+    position = recipe.names.index(name)
+    return (symbol - recipe.means[position]) / recipe.sds[position]

@@ -16,8 +16,8 @@ from dbrm.features.export import latex_number
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.exports import (
     Exporter,
+    column_symbol,
     python_function,
-    standardised_symbol,
     sympy_inverse,
 )
 from dbrm.posterior.prediction import shift_of
@@ -174,12 +174,10 @@ class FittedModel:
         return sympy_inverse(self.link, total)
 
     def _symbols(self) -> dict[str, Any]:
-        """Scaled columns in terms of the user's."""
+        """Columns of the table in terms of the user's."""
         recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
-        if recipe.scale is None:
-            return {}
-        units = zip(recipe.names, recipe.means, recipe.sds, strict=True)
-        return {name: standardised_symbol(name, mean, sd) for name, mean, sd in units}
+        used = {name for term in self.terms for name in term.covariates}
+        return {name: column_symbol(recipe, name) for name in used}
 
     def to_latex(self, digits: int = 4) -> str:
         """The right side of `formula` in LaTeX, numbers to `digits` significant digits.

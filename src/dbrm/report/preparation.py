@@ -1,4 +1,4 @@
-"""What was done to the covariates before the search: filled values, pooled levels."""
+"""What was done to the covariates before the search: filled values, pooled levels, logarithms."""
 
 from dbrm.data import ColumnRule, Recipe
 from dbrm.formula import FormulaRecipe
@@ -22,6 +22,9 @@ def preparation_facts(recipe: Recipe | FormulaRecipe) -> list[tuple[str, str]]:
         facts.append(("missing values", f"{text}; columns with _missing in their name mark them"))
     if pooled:
         facts.append(("rare levels", listed(pooled, _MOST_NAMES)))
+    logged = [rule.name for rule in rules if rule.log_column in inner.names]
+    if logged:
+        facts.append(("on the log scale, too", listed(logged, _MOST_NAMES)))
     return facts
 
 

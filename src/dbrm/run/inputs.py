@@ -280,7 +280,17 @@ def _preparation(settings: Settings) -> dict[str, Any]:
         "missing": resolved.missing,
         "unseen": resolved.unseen,
         "whole_factors": resolved.groups == "factors",
+        "log_covariates": _log_covariates(settings, resolved),
     }
+
+
+def _log_covariates(settings: Settings, resolved: Settings) -> bool:
+    """Whether skewed covariates join on the log scale: by default beside the default functions."""
+    chosen = settings.transforms is not None or settings.units is not None
+    if settings.log_covariates is None and chosen:
+        return False
+    engineers = settings.traits.engineers and settings.max_depth > 0
+    return bool(resolved.log_covariates) and engineers
 
 
 def _add(own: Column | None, offset: Any) -> Any:

@@ -48,6 +48,7 @@ def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
         "sweep_projections": True,
         "missing": "indicator",
         "unseen": "none-of-these",
+        "log_covariates": True,
     }
 
 
@@ -64,6 +65,7 @@ def _paper_text(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
         "sweep_projections": False,
         "missing": "error",
         "unseen": "error",
+        "log_covariates": False,
     }
 
 
@@ -81,6 +83,7 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
             "sweep_projections": False,
             "missing": "error",
             "unseen": "error",
+            "log_covariates": False,
         }
     return {
         "prior": Jeffreys(constant="none"),
@@ -93,6 +96,7 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
         "sweep_projections": False,
         "missing": "error",
         "unseen": "error",
+        "log_covariates": False,
     }
 
 

@@ -166,6 +166,11 @@ class Settings:
         Levels in new rows that did not occur in training: ``"none-of-these"`` (default) gives
         them zeros in the columns of all levels, with a warning; ``"error"`` (default under the
         presets) refuses them.
+    log_covariates
+        Whether a positive covariate with a long upper tail (skewness of at least 1, and less
+        on the log scale) joins the table on the log scale, too: a column ``log(name)``, which
+        costs as much as any covariate. By default beside the default functions, but not
+        if `transforms` or `units` are given, or a formula, and not under the presets.
     preset
         ``"paper_text"``, ``"paper_code"`` or ``None``.
     uncertainty
@@ -242,6 +247,7 @@ class Settings:
     scale: Literal["standard"] | None = None
     missing: Literal["error", "indicator"] | None = None
     unseen: Literal["error", "none-of-these"] | None = None
+    log_covariates: bool | None = None
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
     extrapolate: Literal["hold", "follow"] | None = None
@@ -429,6 +435,7 @@ class SettingsOptions(TypedDict, total=False):
     scale: Literal["standard"] | None
     missing: Literal["error", "indicator"] | None
     unseen: Literal["error", "none-of-these"] | None
+    log_covariates: bool | None
     preset: Literal["paper_text", "paper_code"] | None
     uncertainty: Literal["laplace", "plugin"] | None
     extrapolate: Literal["hold", "follow"] | None

@@ -37,6 +37,14 @@ def test_filled_values_and_pooled_levels_are_named_and_counted(table):
     assert f"Rare levels: {facts['rare levels']}." in words
 
 
+def test_covariates_on_the_log_scale_are_named(table, rng):
+    X, y = table
+    X["income"] = rng.lognormal(size=len(X))
+    quick = {"n_chains": 1, "n_populations": 1, "sweep": 0, "random_state": 1}
+    posterior = dbrm.fit(X[["age", "income"]].fillna(0.0), y, log_covariates=True, **quick)
+    assert preparation_facts(posterior.recipe) == [("on the log scale, too", "income")]
+
+
 def test_nothing_is_said_where_nothing_was_done(table):
     X, y = table
     posterior = dbrm.enumerate_models(X[["age"]].fillna(0.0), y)

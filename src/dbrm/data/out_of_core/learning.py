@@ -35,12 +35,13 @@ def learn_from_batches(
     missing: Missing = "error",
     unseen: Unseen = "error",
     whole_factors: bool = False,
+    log_covariates: bool = False,
 ) -> tuple[Recipe, BatchRows]:
     """Check all rows and learn how to prepare them and new data."""
     seen = _summarize(batches)
     for column in seen.values():
         column.check(missing)
-    rules, sample = _rules(batches, seen, missing)
+    rules, sample = _rules(batches, seen, missing, log_covariates=log_covariates)
     counts = [seen[rule.name].counts for rule in rules]
     offer = Offer.of(rules, counts, whole_factors=whole_factors)
     made = offer.names
@@ -67,7 +68,13 @@ def learn_from_batches(
 
 def _binary_outputs(rule: ColumnRule, seen: "_Summary") -> list[str]:
     """Return the 0/1 columns of a rule: indicators, and numbers that are all zero or one."""
-    return [name for name in rule.outputs if name != rule.name or (seen.binary and not rule.coded)]
+    if rule.coded:
+        return list(rule.level_columns)
+    return [
+        name
+        for name in rule.outputs
+        if name == rule.missing_column or (name == rule.name and seen.binary)
+    ]
 
 
 @final
@@ -174,7 +181,11 @@ def _add_counts(first: LevelCounts, second: LevelCounts) -> LevelCounts:
 
 
 def _rules(
-    batches: AbstractBatches, seen: Mapping[str, _Summary], missing: Missing
+    batches: AbstractBatches,
+    seen: Mapping[str, _Summary],
+    missing: Missing,
+    *,
+    log_covariates: bool,
 ) -> tuple[tuple[ColumnRule, ...], list[RawColumn]]:
     """Return the rule of every column, and a sample of the columns that conforms to it."""
     take = _TakeRaw(choose_sample(batches.n_rows, _SAMPLE))
@@ -186,7 +197,11 @@ def _rules(
         columns = [plain.conform(part[j]) for part in parts if part[j].values.size]
         values = np.concatenate([column.values for column in columns])
         whole = RawColumn(name, kind, values, levels, seen[name].declared)
-        rules.append(learn_rule(whole, missing, seen[name].counts))
+        offered = log_covariates and seen[name].low > 0.0 and f"log({name})" not in batches.names
+        rule = learn_rule(whole, missing, seen[name].counts, log_scale=offered)
+        if rule.log_floor is not None:
+            rule = replace(rule, log_floor=seen[name].low)
+        rules.append(rule)
         sample.append(whole)
     return tuple(rules), sample
 
