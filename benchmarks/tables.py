@@ -264,7 +264,7 @@ def main() -> None:
         append(options.file, row)
         shown = row.get("r2") or row.get("log_loss") or row["error"]
         print(*task.key, shown, row.get("fit_seconds", ""), row["warning"][:60], flush=True)
-    if options.file == FILE:
+    if options.file == FILE and find_spec("dbrm"):
         print(write_page(read_rows(FILE)))
 
 
