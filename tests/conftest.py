@@ -24,6 +24,8 @@ settings.register_profile("random", derandomize=False, deadline=None, print_blob
 
 
 def pytest_configure(config):
+    # Half the time to compile; read when JAX is imported.
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     settings.load_profile("random" if _is_slow_suite(config) else "fixed")
     # A shell starts what it runs in the background with SIGINT ignored, and a fit heeds that:
     # the tests of interrupts would wait for ever.

@@ -21,6 +21,7 @@ LATE = (
     "dask",
     "dbrm_paper",
     "formulaic",
+    "jax",
     "joblib",
     "matplotlib",
     "numba",

@@ -325,7 +325,11 @@ def run_chains(
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
         raise InvalidSettingError(msg)
     workers = choose_executor(
-        n_jobs, executor, n_chains, progress, threads=problem.out_of_core is not None
+        n_jobs,
+        executor,
+        n_chains,
+        progress,
+        threads=problem.out_of_core is not None or problem.engine.platform is not None,
     )
     problem = _share_time(problem, workers.count / n_chains)
     workers.share(problem)

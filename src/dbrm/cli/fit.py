@@ -75,6 +75,9 @@ def fit(
         int | None, typer.Option(min=0, help="Seed: the same seed gives the same run.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; -1 for all cores.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, gpu (a graphics processor, by JAX) or auto.")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps the run, so that it can be resumed.")
     ] = None,
@@ -135,6 +138,7 @@ def fit(
             "unseen": unseen,
             "random_state": seed,
             "n_jobs": jobs,
+            "device": device,
             "checkpoint": checkpoint,
         }
         posterior = _run(

@@ -29,7 +29,6 @@ __all__ = [
 
 # Told how many of how many models are done.
 CountCallback = Callable[[int, int], None]
-_CHUNK = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +105,8 @@ class AbstractPrepared(ABC):
 
     #: Largest population whose ``2**size`` models are cheaper to enumerate than to search.
     enumeration_limit: int
+    #: Models evaluated at a time where all are.
+    chunk: int = 512
 
     @property
     @abstractmethod
@@ -128,11 +129,11 @@ class AbstractPrepared(ABC):
         values = np.full(len(masks), -np.inf)
         statuses = np.zeros(len(masks), dtype=np.uint8)
         allowed = np.flatnonzero(masks.sum(axis=1) <= max_size)
-        for start in range(0, allowed.size, _CHUNK):
-            chunk = allowed[start : start + _CHUNK]
+        for start in range(0, allowed.size, self.chunk):
+            chunk = allowed[start : start + self.chunk]
             values[chunk], statuses[chunk] = self.log_evidence(masks[chunk])
             if report is not None:
-                report(min(start + _CHUNK, allowed.size), allowed.size)
+                report(min(start + self.chunk, allowed.size), allowed.size)
         return values, statuses
 
     @property
@@ -159,6 +160,8 @@ class AbstractEngine(ABC):
     refines: bool = False
     #: Number of latent effects: the last components of every mask.
     n_latent: int = 0
+    #: Platform of JAX on which models are evaluated; ``None`` for compiled code on the CPU.
+    platform: str | None = None
 
     @property
     @abstractmethod

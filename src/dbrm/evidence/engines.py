@@ -11,6 +11,7 @@ from dbrm.data import AbstractRows, Block
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
+from dbrm.evidence.device import choose_platform
 from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
@@ -87,6 +88,7 @@ def build_engine(
     always: Matrix | None = None,
     as_published: bool = False,
     evidence: EvidenceFunction | None = None,
+    device: str = "cpu",
 ) -> AbstractEngine:
     """Return the exact engine for Gaussian responses with identity link, Laplace otherwise.
 
@@ -97,6 +99,8 @@ def build_engine(
     evidence
         A function that replaces the log evidence; the family still serves projections,
         coefficients and predictions.
+    device
+        Where populations are evaluated: ``"cpu"``, ``"gpu"`` or ``"auto"``.
     """
     family = find_family(family)
     link = find_link(link or family.default_link)
@@ -127,6 +131,7 @@ def build_engine(
             trials=observations.trials,
             exposure=observations.exposure,
             solver=PlainIRLS() if as_published else DampedNewton(),
+            platform=choose_platform(device, observations.response.size),
         )
     if evidence is None:
         return engine

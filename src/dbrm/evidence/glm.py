@@ -27,6 +27,7 @@ from dbrm.evidence.base import AbstractEngine, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.coefficient_priors.classical import Jeffreys
 from dbrm.evidence.design import build_design, independent_columns, share_columns
+from dbrm.evidence.device import DevicePopulation, can_use_device
 from dbrm.evidence.families import CompiledFamily, Family, find_family
 from dbrm.evidence.glm_population import (
     DEPENDENCE_TOLERANCE,
@@ -100,6 +101,9 @@ class GlmEngine(AbstractEngine):
         Observation times or areas; under the log link an offset of their logarithm.
     solver
         `DampedNewton`, or `PlainIRLS` to repeat the published scripts.
+    platform
+        Platform of JAX that evaluates populations, ``"gpu"`` or ``"cpu"``; ``None`` for compiled
+        code.
 
     Notes
     -----
@@ -117,6 +121,7 @@ class GlmEngine(AbstractEngine):
     trials: Column | None = None
     exposure: Column | None = None
     solver: Solver = field(default_factory=DampedNewton)
+    platform: str | None = None
     refines = True
 
     def __post_init__(self) -> None:
@@ -206,7 +211,10 @@ class GlmEngine(AbstractEngine):
         return replace(self, response=self.response[rows], **taken)
 
     def prepare(self, columns: Matrix) -> AbstractGlmPopulation:
-        return self._prepare(columns, expand=True)
+        population = self._prepare(columns, expand=True)
+        if self.platform is None or not can_use_device(population):
+            return population
+        return DevicePopulation(population, self.platform)
 
     def _prepare(
         self, columns: Matrix, *, expand: bool, merge: bool = True

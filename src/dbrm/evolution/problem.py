@@ -321,6 +321,10 @@ class FeatureColumns(AbstractColumns):
     def needs(self) -> tuple[str, ...]:
         return tuple(sorted({name for feature in self.features for name in feature.covariates}))
 
+    @property
+    def sources(self) -> tuple[Feature, ...]:
+        return self.features
+
     def make(self, block: Block) -> list[Column]:
         reader, cache = Reader(block.columns), ColumnCache()
         with np.errstate(all="ignore"):

@@ -138,6 +138,7 @@ def _engine(
         always=always_columns,
         as_published=settings.preset == "paper_code",
         evidence=settings.evidence,
+        device="cpu" if settings.preset or latent.effects else settings.device,
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (

@@ -195,6 +195,10 @@ class Settings:
         plausible (its Example 7 and its scripts; default under the presets).
     n_jobs, random_state, progress
         As in scikit-learn; `progress` shows a bar.
+    device
+        Where models other than Gaussian ones are fitted: ``"cpu"`` (default), ``"gpu"``, or
+        ``"auto"``: a graphics processor if JAX sees one and there are enough rows. Needs
+        ``dbrm[gpu]``.
     executor
         Where to run the chains in place of this machine's cores: a ``dask.distributed.Client``,
         ``"ray"``, or a ``concurrent.futures.Executor``.
@@ -258,6 +262,7 @@ class Settings:
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool = False
+    device: Literal["cpu", "gpu", "auto"] = "cpu"
     executor: Any = None
     checkpoint: str | PathLike[str] | None = None
 
@@ -303,12 +308,30 @@ class Settings:
         self._check_choice("missing", (None, "error", "indicator"))
         self._check_choice("unseen", (None, "error", "none-of-these"))
         self._check_choice("preset", PRESETS)
+        self._check_device()
 
     def _check_integer(self, name: str, *, least: int) -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
             msg = f"{name} must be an integer of at least {least}; got {name}={value!r}."
             raise InvalidSettingError(msg)
+
+    def _check_device(self) -> None:
+        self._check_choice("device", ("cpu", "gpu", "auto"))
+        if self.device != "gpu":
+            return
+        family = find_family(self.family)
+        exact = family.exact_link is not None and self.link in (None, family.exact_link)
+        reasons = {
+            "latent= fits": bool(self.latent_effects),
+            "evidence= works": self.evidence is not None,
+            f"preset={self.preset!r} evaluates one model after the other": self.preset is not None,
+            f"family={family.name!r} needs one pass over the rows for all models": exact,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                msg = f"{reason}, on the CPU: leave device='gpu' out, or set device='auto'."
+                raise InvalidSettingError(msg)
 
     def _check_latent(self) -> None:
         if self.max_latent is not None:
@@ -446,5 +469,6 @@ class SettingsOptions(TypedDict, total=False):
     n_jobs: int | None
     random_state: Any
     progress: bool
+    device: Literal["cpu", "gpu", "auto"]
     executor: Any
     checkpoint: str | PathLike[str] | None

@@ -170,6 +170,39 @@ def test_streamed_newton_is_newton(rng, family, always):
 
 
 @pytest.mark.usefixtures("small_blocks")
+def test_rows_on_a_device_give_the_same(rng, monkeypatch):
+    """On JAX's CPU platform; a column of the population before is not read again."""
+    monkeypatch.setattr("dbrm.evidence.device.rows._MOST_ROWS", 400)
+    table, response = simulate(rng, "binomial")
+    broken = table.column("a").copy()
+    broken[1] = np.inf
+    table = Table(NAMES, np.column_stack([broken, table.values[:, 1:]]))
+    extras = {"weights": rng.integers(1, 3, table.n_rows).astype(float)}
+    columns = FeatureColumns(FEATURES[1:2] + FEATURES[3:5])
+    whole, tall = engines(table, Observations(response, **extras), family="binomial")
+    on_device = replace(tall, sample_engine=replace(tall.sample_engine, platform="cpu"))
+    masks = EVERY[:8, :3]
+    expected = whole.prepare(evaluate(columns.features, table)[0]).log_evidence(masks)[0]
+    found = [fit.log_evidence for fit in on_device.fit_many(columns, masks)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    # Column "a" is infinite in a row that is not in the sample: it counts as dependent.
+    made = []
+    make = FeatureColumns.make
+    monkeypatch.setattr(
+        FeatureColumns,
+        "make",
+        lambda self, block: (
+            made.extend(self.features if block.n_rows < 300 else ()),
+            make(self, block),
+        )[1],
+    )
+    values, statuses = on_device.prepare(FeatureColumns(FEATURES[:2])).log_evidence(EVERY[:4, :2])
+    assert set(made) == {FEATURES[0]}
+    np.testing.assert_array_equal(statuses[[1, 3]], Status.RANK_DEFICIENT)
+    np.testing.assert_allclose(values[[0, 2]], expected[:2], rtol=0, atol=1e-3)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_the_expansion_is_near_for_models_with_mass(rng):
     r"""Errors are of order :math:`\Delta^{3/2}/\sqrt n`; models far below may be far off."""
     table, response = simulate(rng, "binomial", n=4000)

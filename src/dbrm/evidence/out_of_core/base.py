@@ -42,6 +42,11 @@ class AbstractColumns(ABC):
     def needs(self) -> tuple[str, ...]:
         """The covariates they are made of."""
 
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[object, ...]:
+        """What each column is made of: columns of one object are equal."""
+
     @abstractmethod
     def make(self, block: Block) -> list[Column]:
         """The columns over the rows of a block; not to be changed."""
@@ -66,6 +71,10 @@ class Joined(AbstractColumns):
     @property
     def needs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.first.needs, *self.second.needs]))
+
+    @property
+    def sources(self) -> tuple[object, ...]:
+        return (*self.first.sources, *self.second.sources)
 
     def make(self, block: Block) -> list[Column]:
         return [*self.first.make(block), *self.second.make(block)]

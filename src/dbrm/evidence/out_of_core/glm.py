@@ -18,6 +18,7 @@ from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.base import AbstractExpandable, CountCallback, ModelFit
 from dbrm.evidence.design import independent_columns
+from dbrm.evidence.device import DeviceRows
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, GaussianPopulation
 from dbrm.evidence.glm import GlmEngine
@@ -37,6 +38,8 @@ _NEAR, _COMPARED, _REPORTED = 0.3, 1e-3, 1e-6
 # Numbers of a population that are held in memory while its models are compared, rather than
 # computed in every pass.
 _MOST_HELD = 20_000_000
+# The same on a device.
+_MOST_ON_DEVICE = 1_000_000_000
 # Passes after which the likelihood is expanded where the fit is.
 _MOST_PASSES = 12
 
@@ -97,9 +100,12 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
 
     def prepare(self, columns: AbstractColumns) -> "OutOfCoreGlmPopulation":
         passes, start = self._start(columns)
-        if start.size * self.n_rows <= _MOST_HELD and not self.rows.is_remote:
+        if passes.on_device is None and self._can_hold(start.size, _MOST_HELD):
             passes = passes.hold()
         return self._population(passes, start)
+
+    def _can_hold(self, n_columns: int, most: int) -> bool:
+        return n_columns * self.n_rows <= most and not self.rows.is_remote
 
     def _population(self, passes: Passes, start: FloatArray) -> "OutOfCoreGlmPopulation":
         """Fit all columns, from where a fit of the sample is or, if that misleads, a constant."""
@@ -131,7 +137,20 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         link = self.sample_engine.link
         assert isinstance(link, Link)
         assert link.code is not None
-        return Passes(self.rows, self._family.code, link.code, both, location, scale), start
+        passes = Passes(self.rows, self._family.code, link.code, both, location, scale)
+        if self._device_rows is not None and self._can_hold(start.size, _MOST_ON_DEVICE):
+            passes = passes.hold_on(self._device_rows)
+        return passes, start
+
+    @cached_property
+    def _device_rows(self) -> DeviceRows | None:
+        """The rows on a device, if there is one."""
+        platform, link = self.sample_engine.platform, self.sample_engine.link
+        if platform is None:
+            return None
+        assert isinstance(link, Link)
+        assert link.code is not None
+        return DeviceRows(platform, self._family.code, link.code, self.n_rows)
 
     def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
         return self._population(*self._start(columns)).fit(masks)

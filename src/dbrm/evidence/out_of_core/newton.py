@@ -3,7 +3,7 @@
 Several models go on together, in the same passes over the rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, final
@@ -14,6 +14,7 @@ from dbrm._kernels.glm_sums import model_sums
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.design import in_blocks, independent_columns
+from dbrm.evidence.device import DeviceRows, HeldPopulation, Part
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE
 from dbrm.evidence.out_of_core.base import AbstractColumns, add_up
@@ -178,8 +179,8 @@ class Newton:
 class Passes:
     """Passes over the rows for models over the same columns, standardised by a sample.
 
-    ``scale`` is infinite for columns that count as zero. Columns that are ``held`` are not
-    computed again.
+    ``scale`` is infinite for columns that count as zero. Columns that are ``held``, in memory or
+    on a device, are not computed again.
     """
 
     rows: AbstractRows
@@ -189,6 +190,7 @@ class Passes:
     location: FloatArray
     scale: FloatArray
     held: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    on_device: HeldPopulation | None = None
 
     def hold(self) -> "Passes":
         r"""The same with the columns in memory, in single precision.
@@ -203,6 +205,18 @@ class Passes:
         for columns, _ in held:
             columns[1:][bad] = 0.0
         return replace(self, scale=np.where(bad, inf, self.scale), held=tuple(held))
+
+    def hold_on(self, device: DeviceRows) -> "Passes":
+        """The same with the columns on a device."""
+
+        def read(positions: IntArray) -> Iterator[Part]:
+            some = self.columns.take(positions)
+            work = _Standardised(some, self.location[positions], self.scale[positions])
+            for columns, rows, bad in self.rows.map(work, some.needs):
+                yield columns.reshape(len(columns), -1), rows.reshape(len(rows), -1), bad
+
+        held = device.hold(self.columns.sources, read)
+        return replace(self, scale=np.where(held.bad, inf, self.scale), on_device=held)
 
     def fit(self, models: Sequence[Newton], most: int = _MOST_PASSES) -> Mask:
         """Fit models; returns which columns are not finite in some row."""
@@ -223,6 +237,8 @@ class Passes:
     def sums(self, points: Sequence[tuple[IntArray, FloatArray]]) -> tuple[Mask, list[Matrix]]:
         """Sums of models at coefficients; only the columns they contain are computed."""
         bad = np.zeros(self.scale.size, dtype=np.bool_)
+        if self.on_device is not None:
+            return bad, self.on_device.sums(points)
         if self.held:
             work = _Sums(self.family, self.link, tuple(points), None)
             return bad, list(add_up(work.of(*block) for block in self.held))

@@ -1,0 +1,310 @@
+"""A graphics processor beside the cores of the same machine: models per second, and whole fits.
+
+Run ``python benchmarks/gpu.py`` on a machine with one; it writes ``docs/results/gpu.md``.
+``--only limits``, ``evaluations`` or ``fits`` runs a part and keeps its numbers in ``--folder``
+(by default that of all benchmarks); ``--page`` writes the page from the parts kept there.
+``--quick`` takes few rows: does the program run? On the CPU that takes a minute.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import threading
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np  # noqa: E402
+from page import NUMBERS, RESULTS, machine, markdown_table  # noqa: E402
+
+import dbrm  # noqa: E402
+from dbrm.evidence import GlmEngine, resolve_prior  # noqa: E402
+
+PARTS = ("limits", "evaluations", "fits")
+# Rows and columns of populations.
+CASES = [(n, q) for n in (1_536, 10_000, 100_000, 1_000_000) for q in (15, 20)]
+# All models of these would take minutes: some of them stand for all.
+TOO_MANY = {(1_000_000, 20)}
+COVARIATES, MILLION = 10, 1_000_000
+
+
+def simulate(n, q, seed=1):
+    """Columns correlated in pairs, of which five matter, and a binary response."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, q))
+    X[:, 1::2] = 0.6 * X[:, 0::2][:, : q // 2] + 0.8 * X[:, 1::2]
+    eta = -0.3 + X[:, :5] @ np.array([0.8, -0.6, 0.5, 0.4, 0.1])
+    return X, (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
+
+
+# What the device can do at best.
+
+
+def measure_limits(quick):
+    import jax
+    import jax.numpy as jnp
+
+    with jax.enable_x64(True):
+        size = 512 if quick else 8192
+        square = jax.random.normal(jax.random.key(0), (size, size), dtype=jnp.float64)
+        long = jnp.ones(1 << (20 if quick else 28))
+        product = timed(jax, jax.jit(lambda a: a @ a), square)
+        copy = timed(jax, jax.jit(lambda a: a + 1.0), long)
+        device = jax.devices()[0]
+    return {
+        "device": device.device_kind,
+        "jax": jax.__version__,
+        "tflops": 2 * size**3 / product / 1e12,
+        "terabytes": 16 * long.size / copy / 1e12,
+    }
+
+
+def timed(jax, function, argument):
+    jax.block_until_ready(function(argument))
+    seconds = []
+    for _ in range(7):
+        started = perf_counter()
+        jax.block_until_ready(function(argument))
+        seconds.append(perf_counter() - started)
+    return median(seconds)
+
+
+# Models per second.
+
+
+def measure_evaluations(platform, quick):
+    cases = [(300, 8)] if quick else CASES
+    found = []
+    for n, q in cases:
+        X, y = simulate(n, q)
+        prior = resolve_prior("bic")
+        started = perf_counter()
+        population = GlmEngine(y, prior, platform=platform).prepare(X)
+        prepared = perf_counter() - started
+        case = {"n": n, "q": q, "prepare": prepared} | on_device(population, n, q)
+        case["cpu"], masks, values = on_cores(y, prior, X)
+        if "all" in case:
+            index = masks @ (1 << np.arange(q))
+            case["gap"] = float(np.max(np.abs(case.pop("all")[index] - values)))
+        else:
+            case["gap"] = float(np.max(np.abs(population.log_evidence(masks)[0] - values)))
+        found.append(case)
+        print({k: v for k, v in case.items() if k != "all"}, flush=True)
+    return found
+
+
+def on_device(population, n, q):
+    """Seconds for all models of a population once compiled, and the first time."""
+    if (n, q) in TOO_MANY:
+        return {}
+    seconds = []
+    for _ in range(3 if n < 100_000 or q < 20 else 2):
+        started = perf_counter()
+        values, _ = population.log_evidence_of_all(q)
+        seconds.append(perf_counter() - started)
+    rate = (1 << q) / min(seconds[1:])
+    return {"first": seconds[0], "seconds": min(seconds[1:]), "rate": rate, "all": values}
+
+
+def on_cores(y, prior, X):
+    """Models per second on all cores, and the log evidence of some models."""
+    n, q = X.shape
+    cores = os.cpu_count()
+    n_models = int(np.clip(3e7 / n, 2, 4_000))
+    rng = np.random.default_rng(0)
+    masks = rng.random((cores, n_models, q)) < 0.5
+    populations = [GlmEngine(y, prior).prepare(X) for _ in range(cores if n < MILLION else 4)]
+    populations[0].log_evidence(masks[0][:1])
+    found = [None] * len(populations)
+
+    def work(number):
+        found[number] = populations[number].log_evidence(masks[number])[0]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(populations))]
+    started = perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = perf_counter() - started
+    used = len(populations) * n_models / seconds * (cores / len(populations))
+    return used, masks[0], found[0]
+
+
+# Whole fits.
+
+
+def linear_predictor(X):
+    return 0.6 * X[:, 0] * X[:, 1] - 0.5 * np.sin(X[:, 2]) + 0.3 * X[:, 3]
+
+
+def table(n, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, COVARIATES))
+    return X, (rng.random(n) < 1 / (1 + np.exp(-linear_predictor(X)))).astype(float)
+
+
+def write_file(path, n):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [*(f"x{j + 1}" for j in range(COVARIATES)), "y"]
+    writer = pq.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in names]))
+    for piece in range(n // MILLION):
+        X, y = table(MILLION, seed=piece)
+        writer.write_table(pa.table(dict(zip(names, [*X.T, y], strict=True))), MILLION // 4)
+    writer.close()
+
+
+def measure_fits(device, only, quick):
+    sizes = (2_000,) if quick else (1_000, 10_000, 100_000, MILLION, 10 * MILLION)
+    found = []
+    for n in sizes:
+        if only is not None and n not in only:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            if n > MILLION:
+                rows = (Path(folder) / "rows.parquet", "y")
+                write_file(rows[0], n)
+            else:
+                rows = table(n)
+            for where in (device, "cpu"):
+                found.append(fit_once(n, rows, where, quick))
+                print(found[-1], flush=True)
+    return found
+
+
+def fit_once(n, rows, device, quick):
+    settings = {"population_size": 6, "n_populations": 2} if quick else {}
+    started, used = perf_counter(), process_time()
+    # The four chains of a default fit are the units of work: as many workers.
+    posterior = dbrm.fit(
+        *rows, family="binomial", device=device, n_jobs=4, random_state=1, **settings
+    )
+    best = posterior.models.iloc[0]
+    return {
+        "n": n,
+        "device": device,
+        "seconds": perf_counter() - started,
+        "cpu_seconds": process_time() - used,
+        "best": str(best["model"]) if "model" in best else str(best.iloc[0]),
+        "log_evidence": float(best["log_evidence"]),
+    }
+
+
+# The page.
+
+
+def floors(case, limits):
+    """Seconds that the products and the traffic of one model take at the device's limits."""
+    n, k = case["n"], case["q"] + 1
+    products = 2 * n * (k * (k + 1) / 2 + 4 * k)
+    # Two predictors, two scores and one weight per row are written and read again.
+    traffic = 10 * 8 * n
+    return products / limits["tflops"] / 1e12, traffic / limits["terabytes"] / 1e12
+
+
+def write_page(folder):
+    limits, cases, fits = (
+        json.loads((folder / f"gpu_{part}.json").read_text(encoding="utf-8")) for part in PARTS
+    )
+    where = limits["measured"]
+    rows = []
+    for case in cases["numbers"]:
+        if "rate" not in case:
+            continue
+        products, traffic = floors(case, limits["numbers"])
+        rows.append(
+            (
+                f"{case['n']:,}",
+                case["q"],
+                f"{case['rate']:,.0f}",
+                f"{case['cpu']:,.0f}",
+                f"{case['rate'] / case['cpu']:,.0f}",
+                f"{case['seconds']:.2f}",
+                f"{case['first']:.1f}",
+                f"{1e6 * products:.3g}",
+                f"{1e6 * traffic:.3g}",
+                f"{1e6 / case['rate']:.3g}",
+                f"{case['gap']:.0e}",
+            )
+        )
+    fit_rows = [
+        (f"{fit['n']:,}", fit["device"], f"{fit['seconds']:.1f}", f"{fit['cpu_seconds']:.1f}")
+        for fit in fits["numbers"]
+    ]
+    text = PAGE.format(
+        where=where,
+        device=limits["numbers"]["device"],
+        jax=limits["numbers"]["jax"],
+        tflops=limits["numbers"]["tflops"],
+        terabytes=limits["numbers"]["terabytes"],
+        evaluations=markdown_table(HEADER, rows),
+        fits=markdown_table(("rows", "device", "seconds", "processor seconds"), fit_rows),
+    )
+    (RESULTS / "gpu.md").write_text(text, encoding="utf-8")
+
+
+HEADER = (
+    "rows",
+    "columns",
+    "models / s",
+    "all cores",
+    "ratio",
+    "all models, s",
+    "first time, s",
+    "products, µs",
+    "traffic, µs",
+    "a model, µs",
+    "largest gap",
+)
+PAGE = """# A graphics processor
+
+`python -m benchmarks gpu` writes this page. One {device} beside all cores of the same machine, one
+run; JAX {jax}. {where}
+
+The device multiplies matrices of 64 bits at {tflops:.0f} TFLOP/s and moves {terabytes:.1f} TB/s,
+measured in the same run.
+
+## All models of a population
+
+{evaluations}
+
+## Whole fits
+
+{fits}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rows", type=int, nargs="*", help="rows of the fits")
+    parser.add_argument("--folder", type=Path, default=NUMBERS)
+    options = parser.parse_args()
+    platform = "cpu" if options.quick else "gpu"
+    for part in () if options.page else PARTS:
+        if options.only not in (None, part):
+            continue
+        if part == "limits":
+            numbers = measure_limits(options.quick)
+        elif part == "evaluations":
+            numbers = measure_evaluations(platform, options.quick)
+        else:
+            numbers = measure_fits(platform, options.rows, options.quick)
+        options.folder.mkdir(parents=True, exist_ok=True)
+        kept = {"measured": machine(), "numbers": numbers}
+        text = json.dumps(kept, indent=1, default=float) + "\n"
+        (options.folder / f"gpu_{part}.json").write_text(text, encoding="utf-8")
+    if options.page or options.only is None:
+        write_page(options.folder)
+
+
+if __name__ == "__main__":
+    main()
