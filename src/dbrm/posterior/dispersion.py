@@ -74,7 +74,9 @@ def dispersion_posteriors(
     """
     family, n = likelihood.family, float(likelihood.weights.sum())
     if not family.estimates_dispersion or n > _MANY:
-        return [DispersionPosterior.known(fit.dispersion) for fit in fits]
+        values = {fit.dispersion for fit in fits}
+        known = {value: DispersionPosterior.known(value) for value in values}
+        return [known[fit.dispersion] for fit in fits]
     step = _STEP * np.sqrt(2.0 / n)
     return [
         _posterior(likelihood, np.hstack([always, columns[:, members]]), fit, step)

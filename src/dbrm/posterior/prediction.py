@@ -221,20 +221,25 @@ class AveragedModels:
         """Which terms (rows: fixed ones, then features) each model (columns) has."""
         fixed = 1 + len(self.always)
         uses = np.zeros((fixed + len(self.features), len(self.models)), dtype=np.bool_)
-        uses[:fixed] = True
-        for position, members in enumerate(self.models):
-            uses[fixed + members, position] = True
+        uses[self._places] = True
         return uses
+
+    @cached_property
+    def _places(self) -> tuple[IntArray, IntArray]:
+        """Terms of all models, one model after the other, and the model of each."""
+        fixed = np.arange(1 + len(self.always))
+        terms = [part for members in self.models for part in (fixed, fixed.size + members)]
+        sizes = [fixed.size + members.size for members in self.models]
+        return np.concatenate(terms), np.repeat(np.arange(len(sizes)), sizes)
 
     @cached_property
     def _covariances(self) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
         """Terms of all models, covariances of all, and where each model begins in either."""
-        fixed = np.arange(1 + len(self.always))
-        terms = [np.concatenate([fixed, fixed.size + members]) for members in self.models]
-        sizes = np.array([0, *(own.size for own in terms)])
+        terms, models = self._places
+        sizes = np.concatenate([[0], np.bincount(models, minlength=len(self.models))])
         covariances = [fit.covariance.reshape(-1) for fit in self.fits]
         return (
-            np.concatenate(terms),
+            terms,
             np.cumsum(sizes),
             np.concatenate(covariances),
             np.cumsum(sizes**2),
@@ -251,9 +256,7 @@ class AveragedModels:
     def _by_term(self, values: Sequence[FloatArray]) -> Matrix:
         """Value of each term (rows) in each model (columns), zero where it is not."""
         out = np.zeros(self._uses.shape)
-        fixed = 1 + len(self.always)
-        for position, (members, own) in enumerate(zip(self.models, values, strict=True)):
-            out[np.concatenate([np.arange(fixed), fixed + members]), position] = own
+        out[self._places] = np.concatenate(values)
         return out
 
     def _mixture(

@@ -263,9 +263,10 @@ class _Found:
             models = np.unique(models)
             models = models[np.isfinite(self._log_prior[models]) & ~self._is_done[models]]
             approximate = candidates.approximate
+            corrected, deviation = errors.correct(models)
             far = approximate[models] < approximate[best] - effort.reach
-            models = models[~far]
-            order = np.argsort(-errors.correct(models)[0], kind="stable")
+            unsure = np.flatnonzero(~far & (deviation > _ACCURATE))
+            order = unsure[np.argsort(-corrected[unsure], kind="stable")]
             self.evaluate(models[order[: max(min(most, _MOST - self.n), 0)]])
             if self.best == best or most < _MOST:
                 return
