@@ -80,8 +80,8 @@ def draw_features(rng: np.random.Generator, kind: str, names: list[str]) -> tupl
     number = {"nothing": 0, "few": int(rng.integers(1, 4)), "many": int(rng.integers(5, 10))}[kind]
     found: dict[str, None] = {}
     while len(found) < number:
-        a, b = rng.choice(names, size=2, replace=False)
-        curve = rng.choice(TRANSFORM_SETS["smooth"])
+        a, b = map(str, rng.choice(names, size=2, replace=False))
+        curve = str(rng.choice(TRANSFORM_SETS["smooth"]))
         share = rng.random()
         if share < 0.5:
             found[a] = None

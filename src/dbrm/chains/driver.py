@@ -64,6 +64,15 @@ class RunReport:
     failures: dict[int, str]
     ended: str
 
+    def followed_by(self, other: "RunReport") -> "RunReport":
+        """The report of two calls, one after the other."""
+        return RunReport(
+            n_begun=self.n_begun + other.n_begun,
+            n_finished=self.n_finished + other.n_finished,
+            failures=self.failures | other.failures,
+            ended=other.ended,
+        )
+
 
 @dataclass(slots=True)
 class _Chain:
@@ -173,7 +182,7 @@ class _Driver:
         self.written, self.n_ended = 0.0, 0
         lost = []
         for outcome in self.executor.run(units):
-            chain = self.chains[outcome.index]
+            chain = self.chains[outcome.index - self.chains[0].task.index]
             if outcome.status == "lost":
                 lost.append((chain, outcome.failure))
             else:
@@ -295,6 +304,7 @@ def run_chains(
     seed: np.random.SeedSequence,
     take: Callable[[ChainResult], None],
     *,
+    first: int = 0,
     algorithm: str = "gmjmcmc",
     n_jobs: int | None = None,
     executor: Any = None,
@@ -307,6 +317,10 @@ def run_chains(
 
     Parameters
     ----------
+    seed
+        Spawned into one child per chain; a second call with it adds other chains.
+    first
+        Number of the first chain.
     n_jobs, executor
         Where to run: joblib's workers, or a Dask client, Ray, any executor.
     checkpoint
@@ -335,7 +349,7 @@ def run_chains(
     workers.share(problem)
     chains = [
         _Chain(ChainTask(index, algorithm, child))
-        for index, child in enumerate(seed.spawn(n_chains))
+        for index, child in enumerate(seed.spawn(n_chains), start=first)
     ]
     with catch_interrupts() if stop is None else nullcontext(stop) as stop:
         driver = _Driver(problem, workers, chains, stop, take, progress, checkpoint, agree)

@@ -37,7 +37,7 @@ from dbrm.status import Status
 __all__ = ["InformationRule", "effective_rows"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
-_HANDFUL, _SHARE = 3.0, 0.25
+_HANDFUL, _SHARE = 8.0, 0.25
 # Deviations from the median below this share of the largest one are none.
 _SAME = 1e-6
 # Least range of a bounded function's values, as a share of the whole range of the function.

@@ -78,6 +78,11 @@ class Diagnostics:
         return len(self.captured) > 1 and not self._problems()
 
     @property
+    def found_by_one(self) -> bool:
+        """Whether only one of several chains has found the models that hold the mass."""
+        return len(self.captured) > 1 and bool(np.sort(self.captured)[-2] < LEAST_CAPTURED)
+
+    @property
     def never_moved(self) -> bool:
         """Whether no chain that samples ever left its first model."""
         draws = list(self.effective_draws.values())

@@ -8,6 +8,7 @@ from dbrm._choices import import_modules
 from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
 from dbrm.priors.costs import WithCosts
 from dbrm.priors.structure import (
+    Adaptive,
     BetaBinomial,
     Complexity,
     LogicRegression,
@@ -18,6 +19,7 @@ from dbrm.priors.structure import (
 
 __all__ = [
     "MODEL_PRIORS",
+    "Adaptive",
     "BetaBinomial",
     "Complexity",
     "Counts",

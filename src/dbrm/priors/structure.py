@@ -5,7 +5,7 @@ from math import comb, inf, log
 from typing import final
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, gammaln
 
 from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
@@ -13,6 +13,7 @@ from dbrm.features import Covariate, Feature, Modification, Product, Projection
 from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
 
 __all__ = [
+    "Adaptive",
     "BetaBinomial",
     "Complexity",
     "LogicRegression",
@@ -102,6 +103,45 @@ class BetaBinomial(ModelPrior):
 
 @final
 @dataclass(frozen=True, slots=True)
+class Adaptive(ModelPrior):
+    r"""A price per feature that the data decide: how many features there are is unknown.
+
+    A model of :math:`k` features is drawn by their number, :math:`p(k) = 1/((k+1)(k+2))`, and then
+    the features one by one, with probability :math:`q(F)` each, in any order:
+
+    .. math:: p(M) = p(k)\, k! \prod_{F \in M} q(F), \qquad
+        q(x_j) = \frac{1}{p}, \qquad q(F) = 2 \, (2 (p + |\mathcal{G}|))^{-c(F)} ,
+
+    with :math:`p` covariates and :math:`|\mathcal{G}|` transforms: a covariate is one of
+    :math:`p`, a made feature one of about :math:`(p + |\mathcal{G}|)^c` of its complexity
+    :math:`c`, and every further unit of complexity is half as plausible. One more feature costs
+    :math:`-\log q(F) - \log(k+1)` nats and a little: the more there are already, the less. That is
+    what a rate of features that is not known comes to (Scott and Berger 2010, for given columns).
+    """
+
+    n_covariates: int
+    n_transforms: int
+    name = "adaptive"
+
+    def feature_log_prior(self, feature: Feature) -> float:
+        if feature.complexity <= 1:
+            return -log(max(self.n_covariates, 1))
+        return log(2.0) - feature.complexity * self._unit
+
+    def size_log_prior(self, sizes: IntArray) -> FloatArray:
+        return np.asarray(gammaln(sizes + 1.0) - np.log((sizes + 1.0) * (sizes + 2.0)))
+
+    def latent_log_prior(self, complexity: int) -> float:
+        """A unit costs as much as one of a made feature."""
+        return -self._unit * complexity
+
+    @property
+    def _unit(self) -> float:
+        return log(2.0 * max(self.n_covariates + self.n_transforms, 1))
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class LogicRegression(ModelPrior):
     r"""Prior of Example 6: one over the number of logic trees of the same size.
 
@@ -185,6 +225,9 @@ MODEL_PRIORS.register("logic-regression")(
     lambda counts: LogicRegression(max(counts.n_covariates, 1))
 )
 MODEL_PRIORS.register("script-weights")(lambda _: ScriptWeights())
+MODEL_PRIORS.register("adaptive")(
+    lambda counts: Adaptive(counts.n_covariates, counts.n_transforms)
+)
 
 
 @MODEL_PRIORS.register("multiplicity")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, final
 
 from dbrm.posterior.diagnostics import ENOUGH_DRAWS, ENOUGH_MASS, GOOD_RHAT
 from dbrm.report.wording import display, format_share, listed
-from dbrm.run.settings import Settings
+from dbrm.run.settings import N_CHAINS
 from dbrm.status import Status
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _chains(posterior: "Posterior") -> list[Finding]:
     if n_chains == 1:
         text = (
             "There is no check whether another run finds the same. Run several: "
-            f"n_chains={Settings().n_chains}."
+            f"n_chains={N_CHAINS}."
         )
         return [Finding("care", "There was only one chain", text)]
     found = []

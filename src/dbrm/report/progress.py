@@ -52,9 +52,9 @@ class _Board(Progress):
     def __init__(
         self, n_chains: int, n_populations: int, time_budget: float | None, console: Console
     ) -> None:
-        self._done = [0] * n_chains
-        self._evaluated = [0] * n_chains
-        self._ended = [False] * n_chains
+        self._done = dict.fromkeys(range(n_chains), 0)
+        self._evaluated = dict.fromkeys(range(n_chains), 0)
+        self._ended = dict.fromkeys(range(n_chains), False)
         self._best, self._formula = -inf, ""
         self._each = n_populations
         columns = (
@@ -73,6 +73,7 @@ class _Board(Progress):
         if chain_progress is None:
             self._done[chain], self._ended[chain] = self._each, True
         else:
+            self._ended[chain] = False
             share = chain_progress.n_done / max(chain_progress.total, 1)
             self._done[chain] = round(self._each * min(share, 1.0))
             self._evaluated[chain] = chain_progress.n_evaluated
@@ -83,14 +84,16 @@ class _Board(Progress):
                 )
         self.update(
             self._task,
-            completed=sum(self._done),
-            models=sum(self._evaluated),
+            # Chains may be added.
+            total=len(self._done) * self._each,
+            completed=sum(self._done.values()),
+            models=sum(self._evaluated.values()),
             chains=self._count_chains(),
         )
 
     def _count_chains(self) -> str:
         total = len(self._ended)
-        return "1 chain" if total == 1 else f"{sum(self._ended)}/{total} chains done"
+        return "1 chain" if total == 1 else f"{sum(self._ended.values())}/{total} chains done"
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield self.make_tasks_table(self.tasks)

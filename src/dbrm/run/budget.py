@@ -61,7 +61,7 @@ def _memory_limits(settings: Settings) -> tuple[int, int]:
         return MAX_MODELS, MAX_MERGED
     models = int(settings.max_memory * 1e6 / _BYTES_PER_MODEL / 2)
     return (
-        max(min(models // settings.n_chains, MAX_MODELS), 1),
+        max(min(models // settings.n_first_chains, MAX_MODELS), 1),
         max(min(models, MAX_MERGED), 1),
     )
 
@@ -70,7 +70,7 @@ def _most_unique(settings: Settings) -> int | None:
     """Number of different models after which a chain ends."""
     limits = [] if settings.max_unique is None else [settings.max_unique]
     if settings.max_models is not None:
-        limits.append(-(-settings.max_models // settings.n_chains))
+        limits.append(-(-settings.max_models // settings.n_first_chains))
     return min(limits, default=None)
 
 

@@ -62,6 +62,8 @@ _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Share of the time budget that the sweep may take.
 _SWEEP_SHARE = 1 / 3
+# Chains are added up to this number.
+_MOST_CHAINS = 12
 # Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.
 _CHECK, _FULL_CHECK = 0xC4EC, 10.0
 
@@ -84,7 +86,7 @@ def run(inputs: RunInputs) -> Posterior:
         posterior = Posterior(merged, LiveSource(problem), inputs.recipe, record, diagnostics)
     if report.ended == "SIGTERM":
         pass_on_sigterm(posterior)
-    _warn_of(report, inputs.settings.n_chains)
+    _warn_of(report, len(results.draws) + len(report.failures))
     return posterior
 
 
@@ -121,6 +123,12 @@ class _Results:
             self._proposed[name] += tried
             self._accepted[name] += passed
         self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
+
+    def wants_more(self, report: RunReport) -> bool:
+        """Whether to add chains, because one alone has found the models that hold the mass."""
+        if report.ended or report.failures or len(self.draws) >= _MOST_CHAINS:
+            return False
+        return diagnose(self.merger.merged(), self.draws).found_by_one
 
     def diagnose(self, merged: Merged, draws: list[Draws | None]) -> Diagnostics:
         """Compare the chains; where they agree, also with features that none of them selected."""
@@ -203,19 +211,25 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             merged = merge_chains(so_far, problem, settings.merge)
             return results.diagnose(merged, [result.draws for result in so_far]).agree
 
-        report = run_chains(
-            problem,
-            settings.n_chains,
-            seed,
-            results.take,
-            algorithm=settings.algorithm,
-            n_jobs=settings.n_jobs,
-            executor=settings.executor,
-            progress=progress,
-            checkpoint=folder,
-            agree=agree if settings.stop == "agreement" else None,
-            stop=stop_event,
-        )
+        def run_more(n_before: int = 0) -> RunReport:
+            return run_chains(
+                problem,
+                settings.n_first_chains,
+                seed,
+                results.take,
+                first=n_before,
+                algorithm=settings.algorithm,
+                n_jobs=settings.n_jobs,
+                executor=settings.executor,
+                progress=progress,
+                checkpoint=folder,
+                agree=agree if settings.stop == "agreement" else None,
+                stop=stop_event,
+            )
+
+        report = run_more()
+        while settings.adds_chains and results.wants_more(report):
+            report = report.followed_by(run_more(report.n_begun))
     return problem, results, report
 
 
@@ -324,7 +338,8 @@ def _progress_bar(settings: Settings) -> Iterator[Progress | None]:
         return
     from dbrm.report import progress_bar
 
-    with progress_bar(settings.n_chains, settings.n_populations, settings.time_budget) as update:
+    n_chains = settings.n_first_chains
+    with progress_bar(n_chains, settings.n_populations, settings.time_budget) as update:
         yield update
 
 

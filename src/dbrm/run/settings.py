@@ -32,10 +32,14 @@ from dbrm.priors import ModelPrior
 from dbrm.run.presets import PRESETS, preset_choices, transforms_of_preset
 from dbrm.search import Mjmcmc
 
-__all__ = ["Settings", "SettingsOptions"]
+__all__ = ["N_CHAINS", "Settings", "SettingsOptions"]
+
+#: Chains of a run, unless the user says otherwise.
+N_CHAINS = 4
 
 # Counts of at least one that may be left open.
 _COUNTS = (
+    "n_chains",
     "n_init",
     "n_iter",
     "n_final",
@@ -137,7 +141,9 @@ class Settings:
         Rows of tall data on which models are compared during the search (subsampling MCMC);
         reported models are evaluated on all rows. ``None``: all rows are used everywhere.
     n_chains, merge
-        Independent chains and how they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
+        Independent chains: by default four, and four or eight more if only one of them has found
+        the models that hold the mass (not under a preset or a limit on time or models). And how
+        they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always, exclude, start
         Features, as text or objects: those that every model contains, those that no model
         may contain (as such; they may be parts of others), and those to start from.
@@ -239,7 +245,7 @@ class Settings:
     max_averaged: int | None = None
     stop: Literal["agreement"] | None = None
     subsample: int | None = None
-    n_chains: int = 4
+    n_chains: int | None = None
     merge: str = "union"
     always: str | Sequence[str | Feature] = ()
     exclude: str | Sequence[str | Feature] = ()
@@ -267,7 +273,7 @@ class Settings:
     checkpoint: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_complexity", "population_size", "n_populations", "n_chains"):
+        for name in ("max_complexity", "population_size", "n_populations"):
             self._check_integer(name, least=1)
         self._check_integer("max_depth", least=0)
         self._check_integer("sweep", least=0)
@@ -359,6 +365,19 @@ class Settings:
     def traits(self) -> type[AbstractAlgorithm]:
         """The class of the algorithm, whose attributes tell what it can do."""
         return find_algorithm(self.algorithm)
+
+    @property
+    def n_first_chains(self) -> int:
+        """Number of chains to begin with."""
+        return N_CHAINS if self.n_chains is None else self.n_chains
+
+    @property
+    def adds_chains(self) -> bool:
+        """Whether chains are added to the first ones where those are too few."""
+        limits = (self.preset, self.stop, self.time_budget, self.max_unique)
+        limits = (*limits, self.max_evaluations, self.max_models, self.max_memory)
+        left_open = self.n_chains is None and all(limit is None for limit in limits)
+        return left_open and self.traits is find_algorithm("gmjmcmc")
 
     @property
     def index_columns(self) -> list[str]:
