@@ -14,6 +14,7 @@ from dbrm.evidence.coefficient_priors import (
     CoefficientPrior,
     Jeffreys,
     KnownVariance,
+    ZellnerSiow,
     resolve_prior,
 )
 from dbrm.evidence.engines import (
@@ -67,6 +68,7 @@ __all__ = [
     "ModelFit",
     "Observations",
     "ScoreTest",
+    "ZellnerSiow",
     "add_latent",
     "bind",
     "build_engine",

@@ -225,9 +225,7 @@ MODEL_PRIORS.register("logic-regression")(
     lambda counts: LogicRegression(max(counts.n_covariates, 1))
 )
 MODEL_PRIORS.register("script-weights")(lambda _: ScriptWeights())
-MODEL_PRIORS.register("adaptive")(
-    lambda counts: Adaptive(counts.n_covariates, counts.n_transforms)
-)
+MODEL_PRIORS.register("adaptive")(lambda counts: Adaptive(counts.n_covariates, counts.n_transforms))
 
 
 @MODEL_PRIORS.register("multiplicity")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from dbrm.evidence import Family, Jeffreys, KnownVariance
+from dbrm.evidence import Family, Jeffreys, KnownVariance, ZellnerSiow
 from dbrm.evolution import Operators
 from dbrm.priors import Complexity
 
@@ -35,11 +35,11 @@ def transforms_of_preset(preset: str | None, transforms: Any) -> Any:
 
 
 def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
-    """The defaults, chosen by the comparison in docs/decisions/0012."""
+    """The defaults, chosen by the comparison in docs/decisions/0018."""
     exact = family.exact_link is not None
     return {
-        "prior": Jeffreys() if exact else Jeffreys(constant="unit_information"),
-        "penalty": "bic" if exact else "multiplicity",
+        "prior": ZellnerSiow() if exact else Jeffreys(constant="unit_information"),
+        "penalty": "adaptive",
         "transforms": "smooth",
         "operators": Operators(),
         "latent_charge": "hyperparameter",

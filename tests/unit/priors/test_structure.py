@@ -9,6 +9,7 @@ import pytest
 import dbrm
 from dbrm.errors import InvalidSettingError, UnknownNameError
 from dbrm.priors import (
+    Adaptive,
     BetaBinomial,
     Complexity,
     LogicRegression,
@@ -156,3 +157,31 @@ def test_projections_are_no_logic_trees():
     assert prior.feature_log_prior(dbrm.parse_feature("not(1.0 + 2.0*x1 + 3.0*x2)")) == -inf
     assert prior.feature_log_prior(dbrm.parse_feature("x3*not(1.0 + 2.0*x1 + 3.0*x2)")) == -inf
     assert prior.feature_log_prior(dbrm.parse_feature("not(not(x1)*not(x2))")) > -inf
+
+
+def test_an_adaptive_price_falls_with_the_number_of_features():
+    prior = resolve_model_prior("adaptive", n=100, n_covariates=10, n_transforms=6)
+    assert prior == Adaptive(10, 6)
+    sizes = prior.size_log_prior(np.arange(40))
+    steps = np.diff(sizes)
+    assert np.all(np.diff(steps) > 0)
+    # One more beside k others: k + 1 orders more, and the next smaller probability of the size.
+    for k in range(39):
+        assert steps[k] == pytest.approx(log(k + 1) + log((k + 1) / (k + 3)))
+
+
+def test_an_adaptive_prior_is_one_over_the_number_of_such_features():
+    prior = Adaptive(10, 6)
+    assert prior.feature_log_prior(dbrm.parse_feature("x")) == pytest.approx(-log(10))
+    for text, complexity, _ in TABLE[1:]:
+        expected = -complexity * log(16) - (complexity - 1) * log(2)
+        assert prior.feature_log_prior(dbrm.parse_feature(text)) == pytest.approx(expected)
+    assert prior.latent_log_prior(2) == pytest.approx(-2 * log(32))
+
+
+def test_an_adaptive_prior_of_ordered_draws_has_mass_one():
+    """Sizes sum to one, and so do draws of one covariate after the other."""
+    sizes = Adaptive(5, 0).size_log_prior(np.arange(200_000))
+    orders = np.cumsum(np.log(np.maximum(np.arange(200_000), 1)))
+    assert np.exp(sizes - orders).sum() == pytest.approx(1.0, abs=1e-5)
+    assert 5 * np.exp(Adaptive(5, 0).feature_log_prior(dbrm.parse_feature("x"))) == pytest.approx(1)
