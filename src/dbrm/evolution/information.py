@@ -8,9 +8,11 @@ weight :math:`w_i` the effective number of rows is
 .. math:: \frac{(\sum_i w_i d_i^2)^2}{\sum_i w_i d_i^4} ,
 
 :math:`n` divided by the kurtosis: about :math:`k` for a dummy of :math:`k` rows. Bounded
-functions must have more than a handful of them. Powers and products may have long tails, as
-the data have, and laws reach into them: they are refused where all but a handful of rows have
-the same value to six digits, unless that is so of the response, too. A periodic function whose
+functions must have more than a handful of them, and so must products in which a bounded function
+or a two-valued column picks rows, unless the response has no more itself. Other powers and
+products may have long tails, as the data have, and laws reach into them: they are refused where
+all but a handful of rows have the same value to six digits, unless that is so of the response,
+too. A periodic function whose
 argument steps over more than half a wave from row to row, at a handful of rows or more, is a table
 of random numbers there, and one of thousands of them fits whatever is left: it is refused.
 Covariates are the user's own and may be as they are. It sees features and columns, no models.
@@ -29,6 +31,7 @@ from dbrm.features import (
     Covariate,
     Feature,
     Modification,
+    Product,
     Projection,
     walk,
 )
@@ -38,6 +41,8 @@ __all__ = ["InformationRule", "effective_rows"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
 _HANDFUL, _SHARE = 8.0, 0.25
+# The same for a response that has no more than a handful itself.
+_TAIL_HANDFUL = 3.0
 # Deviations from the median below this share of the largest one are none.
 _SAME = 1e-6
 # Least range of a bounded function's values, as a share of the whole range of the function.
@@ -53,12 +58,14 @@ class InformationRule:
     ----------
     weights
         Number of observations that each row stands for.
-    response_is_a_dummy
-        Whether the response itself varies in a handful of rows only.
+    response_is_a_dummy, response_has_a_tail
+        Whether the response itself varies in a handful of rows only; whether it has only a handful
+        of effective rows.
     """
 
     weights: Column
     response_is_a_dummy: bool = False
+    response_has_a_tail: bool = False
 
     @classmethod
     def of(cls, engine: AbstractEngine, *, sampled: bool = False) -> Self:
@@ -68,12 +75,17 @@ class InformationRule:
         rule = cls(weights)
         # Beyond the identity link a long tail of the response is none of the predictor.
         exact = isinstance(engine, GaussianEngine)
-        return cls(weights, exact and rule.is_a_dummy(seen.mean))
+        return cls(
+            weights,
+            response_is_a_dummy=exact and rule.is_a_dummy(seen.mean),
+            response_has_a_tail=exact and effective_rows(seen.mean, weights) < rule.least,
+        )
 
     @property
     def least(self) -> float:
         """Fewest effective rows."""
-        return min(_HANDFUL, _SHARE * float(np.sum(self.weights)))
+        handful = _TAIL_HANDFUL if self.response_has_a_tail else _HANDFUL
+        return min(handful, _SHARE * float(np.sum(self.weights)))
 
     def is_a_dummy(self, column: Column) -> bool:
         """Whether all but a handful of rows have the same value."""
@@ -95,10 +107,25 @@ class InformationRule:
                 return Status.SATURATED
             if effective_rows(column, self.weights) < self.least:
                 return Status.FEW_ROWS
+        if (
+            not self.response_has_a_tail
+            and self._picks_rows(feature, columns)
+            and effective_rows(columns[feature.text], self.weights) < self.least
+        ):
+            return Status.FEW_ROWS
         made = not isinstance(feature, Covariate)
         if made and not self.response_is_a_dummy and self.is_a_dummy(columns[feature.text]):
             return Status.FEW_ROWS
         return Status.OK
+
+    def _picks_rows(self, feature: Feature, columns: ColumnCache) -> bool:
+        """Whether a feature is a product with a bounded function or a two-valued column."""
+        return isinstance(feature, Product) and any(
+            _two_valued(columns[factor.text])
+            if factor.transform is None
+            else factor.transform.bounded
+            for factor in feature.children
+        )
 
     def _aliased(self, node: Feature, columns: ColumnCache) -> bool:
         """Whether a periodic function steps over half a wave at a handful of rows or more."""
@@ -130,3 +157,8 @@ def effective_rows(column: Column, weights: Column) -> float:
         squares /= peak
         weighted = weights * squares
         return float(np.sum(weighted)) ** 2 / float(weighted @ squares)
+
+
+def _two_valued(column: Column) -> bool:
+    low, high = column.min(), column.max()
+    return bool(np.all((column == low) | (column == high)))

@@ -27,7 +27,7 @@ from dbrm.features import Feature, Ranges, covariate
 __all__ = ["FAR", "Limits", "fitted_ranges", "outside_by"]
 
 # Ranges by which a mean may exceed the fitted ones, and how that grows outside the box.
-_RANGES, _DEGREE = 2.0, 10
+_RANGES, _DEGREE = 0.25, 10
 #: A row is far outside if a column exceeds its training range by this number of ranges.
 FAR = 0.5
 # Training rows from which the range of fitted means is taken.
