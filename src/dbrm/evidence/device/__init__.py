@@ -2,7 +2,7 @@
 
 from dbrm.evidence.device.platform import choose_platform
 from dbrm.evidence.device.population import DevicePopulation, can_use_device
-from dbrm.evidence.device.rows import DeviceRows, HeldPopulation, Part
+from dbrm.evidence.device.rows import DeviceRows, HeldPopulation, Part, work_ahead
 
 __all__ = [
     "DevicePopulation",
@@ -11,4 +11,5 @@ __all__ = [
     "Part",
     "can_use_device",
     "choose_platform",
+    "work_ahead",
 ]

@@ -39,6 +39,8 @@ _MOST_NUMBERS = 1 << 27
 _ACCURATE = 1e-9
 _NEAR, _STRICT, _LINEAR = 0.05, 1e-6, 1e-9
 _LARGEST_PENALTY = 1e100
+# Models that take more need damping, or are separated.
+_MOST_ITERATIONS = 30
 # Largest change of the logarithm of a shape that has converged.
 _SAME_SHAPE = 1e-8
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
@@ -278,7 +280,8 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
         constants = problem.rows.constants
         profiled = problem.rows.family in (GAMMA, GAUSSIAN) and not self._is_scaled
         n = constants.n if profiled else 0.0
-        return np.array([problem.max_iterations, self._near, constants.saturated, n])
+        most = min(problem.max_iterations, _MOST_ITERATIONS)
+        return np.array([most, self._near, constants.saturated, n])
 
     @cached_property
     def _starts(self) -> tuple[Any, ...]:

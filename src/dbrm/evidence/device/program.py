@@ -205,7 +205,8 @@ def _sums(
 def sum_blocks(likelihood: Likelihood, blocks: list[Rows], beta: Array) -> Any:
     """Log likelihood, score and information of each model, one row of `beta` each."""
     size, k = beta.shape
-    total: Any = np.zeros(size), np.zeros((size, k)), np.zeros((size, k, k))
+    shapes = (size,), (size, k), (size, k, k)
+    total: Any = tuple(jnp.zeros(shape, device=blocks[0].mean.device) for shape in shapes)
     for rows in blocks:
         total = _add_block(likelihood, rows, beta, total)
     return total

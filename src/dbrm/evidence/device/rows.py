@@ -4,17 +4,20 @@ Rows are read in blocks of the data's own size and held in larger ones. Columns 
 from one population to the next, which has most of them in common.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Matrix
 from dbrm.evidence.device.platform import load_program, padded_rows, padded_width
 
-__all__ = ["DeviceRows", "HeldPopulation", "Part"]
+__all__ = ["DeviceRows", "HeldPopulation", "Part", "work_ahead"]
 
 # Rows of one block on the device.
 _MOST_ROWS = 1 << 18
@@ -22,10 +25,26 @@ _MOST_ROWS = 1 << 18
 _MOST_NUMBERS = 500_000_000
 # Models whose sums are worked out together.
 _BATCHES = (16, 256)
+# Threads of one chain that make columns.
+_THREADS = min(max((os.cpu_count() or 1) // 4, 1), 4)
 
+Given = TypeVar("Given")
+Done = TypeVar("Done")
 # Ones and standardised columns by row; mean response, weight and offset by row; and which columns
 # are not finite.
 Part = tuple[FloatArray, FloatArray, Mask]
+
+
+def work_ahead(work: Callable[[Given], Done], items: Iterable[Given]) -> Iterator[Done]:
+    """The work on each item, in order, done by a few threads: the device must not wait for it."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        waiting: deque[Future[Done]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @final

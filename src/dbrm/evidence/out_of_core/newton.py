@@ -14,7 +14,7 @@ from dbrm._kernels.glm_sums import model_sums
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.design import in_blocks, independent_columns
-from dbrm.evidence.device import DeviceRows, HeldPopulation, Part
+from dbrm.evidence.device import DeviceRows, HeldPopulation, Part, work_ahead
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE
 from dbrm.evidence.out_of_core.base import AbstractColumns, add_up
@@ -212,7 +212,8 @@ class Passes:
         def read(positions: IntArray) -> Iterator[Part]:
             some = self.columns.take(positions)
             work = _Standardised(some, self.location[positions], self.scale[positions])
-            for columns, rows, bad in self.rows.map(work, some.needs):
+            blocks = self.rows.map(_unchanged, some.needs)
+            for columns, rows, bad in work_ahead(work, blocks):
                 yield columns.reshape(len(columns), -1), rows.reshape(len(rows), -1), bad
 
         held = device.hold(self.columns.sources, read)
@@ -256,6 +257,10 @@ class Passes:
         found, *sums = add_up(self.rows.map(work, columns.needs))
         bad[used] = (found > 0) & np.isfinite(self.scale[used])
         return bad, sums
+
+
+def _unchanged(block: Block) -> Block:
+    return block
 
 
 def information_unit(information: Matrix) -> FloatArray:
