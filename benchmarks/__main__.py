@@ -28,6 +28,7 @@ BENCHMARKS = {
     "scaling": 4,
     "wide_data": 3,
     "tall_data": 15,
+    "gpu": 15,
     "memory": 6,
     "missed_mass": 8,
     "search_goals": 25,
