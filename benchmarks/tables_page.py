@@ -295,9 +295,8 @@ def _draw(frame: pd.DataFrame, path: Path) -> None:
         for axis, half in zip(row, HALVES, strict=True):
             part = frame[(frame["half"] == half) & (frame["group"] == group)]
             axis.set_title(f"{title}: {HALVES[half].lower()}", fontsize=10)
-            labels = _labels(part, FEW_FOLDS) if len(part) else []
-            comparison = _compare(part, labels, FEW_FOLDS) if labels else None
-            if comparison is not None and len(comparison.scores):
+            comparison = _most_complete(part) if len(part) else None
+            if comparison is not None:
                 _draw_gaps(axis, comparison)
                 axis.set_xlabel(f"gap to the best {score}, {len(comparison.scores)} tables")
     figure.suptitle(
@@ -305,6 +304,15 @@ def _draw(frame: pd.DataFrame, path: Path) -> None:
     )
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def _most_complete(part: pd.DataFrame) -> Comparison | None:
+    """All methods on two folds where they have run on all tables, else those with five folds."""
+    for folds in (FEW_FOLDS, ALL_FOLDS):
+        comparison = _compare(part, _labels(part, folds), folds)
+        if len(comparison.scores) == part["table"].nunique():
+            return comparison
+    return comparison if len(comparison.scores) else None
 
 
 def _draw_gaps(axis: "plt.Axes", comparison: Comparison) -> None:  # noqa: F821
