@@ -376,10 +376,10 @@ def main():
     parser.add_argument("--folder", type=Path, default=RESULTS / "numbers" / "gpu")
     options = parser.parse_args()
     platform = "cpu" if options.quick else "gpu"
-    if not (options.quick or options.page or options.only == "accuracy"):
-        if not load_program().find_devices("gpu"):
-            print("There is no graphics processor here: nothing is measured.")
-            return
+    needed = not (options.quick or options.page or options.only == "accuracy")
+    if needed and not load_program().find_devices("gpu"):
+        print("There is no graphics processor here: nothing is measured.")
+        return
     for part in () if options.page else PARTS:
         if options.only not in (None, part):
             continue

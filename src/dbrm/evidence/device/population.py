@@ -39,8 +39,9 @@ _MOST_NUMBERS = 1 << 27
 _ACCURATE = 1e-9
 _NEAR, _STRICT, _LINEAR = 0.05, 1e-6, 1e-9
 _LARGEST_PENALTY = 1e100
-# Models that take more need damping, or are separated.
-_MOST_ITERATIONS = 30
+# Models that take more need damping. Of separated ones the likelihood approaches its supremum
+# by a factor of e in every step.
+_MOST_ITERATIONS = 60
 # Largest change of the logarithm of a shape that has converged.
 _SAME_SHAPE = 1e-8
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
@@ -244,7 +245,7 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
         scale = self._scale(shape)
         start = on.start_at(likelihood, rows, mask, penalty, self._starts, shape, scale)
         for _ in range(problem.max_iterations if self._alternates else 1):
-            beta, values, done = on.newton(
+            beta, values, done, separated = on.newton(
                 likelihood, rows, mask, penalty, start, shape, scale, self._limits
             )
             before, shape = shape, self._profile(beta, values, shape)
@@ -257,8 +258,12 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
             looked = on.finish(
                 likelihood, rows, mask, penalty, beta, shape, scale, determined=self._is_normal
             )
-        done, value, *looks = (part[:n_models] for part in on.to_host((done, *looked)))
-        return _Maxima(done, value, shape[:n_models], *looks)
+        found = on.to_host((done, separated, *looked))
+        done, separated, value, *looks = (part[:n_models] for part in found)
+        if looks:
+            # Coefficients that are infinite are Firth's where a prior looks at them.
+            separated = np.zeros_like(separated)
+        return _Maxima(done | separated, separated, value, shape[:n_models], *looks)
 
     def _scale(self, shape: FloatArray) -> FloatArray:
         """Factor of the likelihood beside the prior."""
@@ -306,6 +311,7 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
         normal = fixed + half_log_penalty - lost + _HALF_LOG_TWO_PI
         value, shape = found.value, found.shape
         scores, statuses = score_many(self.base.opaque, sizes, value, shape, total, wald, normal)
+        statuses[found.separated & (statuses == Status.OK)] = Status.SEPARATED
         return scores, statuses
 
     # All models.
@@ -402,19 +408,21 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
         )
         value, *looks = looked or [value]
         converged = (error < _ACCURATE) & (move <= self._near)
-        return _Maxima(converged, value, profile_many(self.base.opaque, value), *looks)
+        shape = profile_many(self.base.opaque, value)
+        return _Maxima(converged, np.zeros_like(converged), value, shape, *looks)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Maxima:
-    """Maxima of models as the device returns them.
+    """Maxima of models as the device returns them; of separated ones the supremum.
 
     `total` and `wald` are total weight and Wald statistic, `lost` what a normal prior takes off
     the likelihood; they are there where the prior looks at more than the likelihood.
     """
 
     converged: Mask
+    separated: Mask
     value: FloatArray
     shape: FloatArray
     total: FloatArray | None = None

@@ -51,6 +51,8 @@ __all__ = [
 Array = Any
 # Bound on the error of a log likelihood, as in `dbrm._kernels.glm_newton`.
 _REMAINDER = 1e-10
+# A linear predictor that still moves this much while the likelihood stands still.
+_RUNAWAY = 0.05
 _LARGEST_SHAPE, _SMALLEST_SHAPE = 1e10, 1e-8
 
 
@@ -352,22 +354,23 @@ def newton(
     shape: Array,
     scale: Array,
     limits: Array,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
     """Maximise ``scale * log likelihood - penalty`` of models by undamped Newton steps.
 
     `limits` are the most iterations, the largest move of a linear predictor still to be made, the
     value of a perfect fit, and the number of observations where the dispersion is profiled, else
-    zero. Returns coefficients, values with what is left to gain, and which models converged. One
-    whose objective falls has not: it needs damping.
+    zero. Returns coefficients, values with what is left to gain, which models converged, and which
+    are separated: predictors still move where there is nothing left to gain. A model whose
+    objective falls is neither: it needs damping.
     """
     most, near, saturated, profiled = limits
 
     def go_on(state: Any) -> Array:
-        iteration, _, _, _, done, failed = state
+        iteration, *_, done, failed = state
         return (iteration < most) & ~jnp.all(done | failed)
 
     def improve(state: Any) -> Any:
-        iteration, beta, before, values, done, failed = state
+        iteration, beta, steps, before, values, done, failed = state
         value, score, hessian = _sums(likelihood, rows, beta, shape, value=True, gram=True)
         objective = scale * value - 0.5 * jnp.sum(penalty * beta * beta, axis=1)
         gradient = (scale[:, None] * score - penalty * beta) * mask
@@ -382,16 +385,35 @@ def newton(
         fell = ~(objective >= before - 1e-12 * (1.0 + jnp.abs(before)))
         failed |= active & ((fell & (before > -jnp.inf)) | ~jnp.isfinite(decrement))
         active &= ~failed
-        done |= active & small & (move <= near)
+        done |= active & ((small & (move <= near)) | ((decrement < tolerance) & (move > _RUNAWAY)))
         beta = jnp.where(active[:, None], beta + step, beta)
+        steps = jnp.where(active[:, None], step, steps)
         values = jnp.where(active, value + 0.5 * decrement / scale, values)
-        return iteration + 1, beta, jnp.where(active, objective, before), values, done, failed
+        before = jnp.where(active, objective, before)
+        return iteration + 1, beta, steps, before, values, done, failed
 
     beta, before = start
     nothing = jnp.zeros(beta.shape[0], dtype=bool)
-    state = (jnp.zeros(()), beta, before, jnp.full(beta.shape[0], -jnp.inf), nothing, nothing)
-    _, beta, _, values, done, _ = jax.lax.while_loop(go_on, improve, state)
-    return beta, values, done
+    lowest = jnp.full(beta.shape[0], -jnp.inf)
+    state = (jnp.zeros(()), beta, jnp.zeros_like(beta), before, lowest, nothing, nothing)
+    _, beta, steps, _, values, done, _ = jax.lax.while_loop(go_on, improve, state)
+    running = done & (jnp.abs(steps) @ rows.reach > _RUNAWAY)
+    moves = jax.lax.cond(
+        jnp.any(running),
+        lambda: _largest_moves(rows, steps),
+        lambda: jnp.zeros(beta.shape[0]),
+    )
+    near_enough = jnp.abs(steps) @ rows.reach <= near
+    return beta, values, done & near_enough, running & (moves > _RUNAWAY)
+
+
+def _largest_moves(rows: Rows, steps: Array) -> Array:
+    """Largest move of a linear predictor of each model."""
+    largest = jnp.zeros(steps.shape[0])
+    for number in range(rows.columns.shape[0]):
+        moves = jnp.abs(steps @ rows.columns[number]) * (rows.total[number] > 0)
+        largest = jnp.maximum(largest, jnp.max(moves, axis=1))
+    return largest
 
 
 @_in_64_bits
