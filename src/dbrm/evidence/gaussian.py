@@ -7,10 +7,11 @@ error added, and a `ScoreTable` turns it into log evidence. Reported models are
 recomputed from the rows by Householder QR, which does not square the condition number.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
-from typing import final
+from math import inf, log, pi
+from typing import Self, final
 
 import numpy as np
 import scipy.linalg
@@ -18,7 +19,7 @@ import scipy.linalg
 from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_many
 from dbrm._kernels.screening import score_row
-from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import (
     AbstractEngine,
     AbstractPrepared,
@@ -51,6 +52,9 @@ SMALLEST_FRACTION = 1e-12
 # A column that varies less than this, relative to its size, is constant to rounding.
 SMALLEST_SPREAD = 1e-10
 _EPSILON = np.finfo(np.float64).eps
+# Models are fitted from one Gram matrix if its smallest eigenvalue and the residual fraction are
+# larger than these, and the lengths of its columns neither tiny nor huge.
+_WELL_APART, _FAR_FROM_PERFECT, _SHORTEST = 1e-6, 1e-6, 1e-60
 
 
 @final
@@ -228,7 +232,52 @@ class GaussianEngine(AbstractEngine):
         return values, statuses
 
     def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
-        return [self.fit(columns[:, mask]) for mask in masks]
+        """Fit several models over the same columns, those of one size at a time.
+
+        Their Gram matrices are blocks of one, which squares the condition number: models whose
+        columns nearly depend on each other, or that fit almost perfectly, are fitted one by one
+        from the rows.
+        """
+        fits: list[ModelFit | None] = [None] * len(masks)
+        if self.n_always == 0:
+            sizes = masks.sum(axis=1)
+            gram = _Gram.of(self, columns)
+            for size in np.unique(sizes[sizes > 0]).tolist():
+                models = np.flatnonzero(sizes == size)
+                members = np.nonzero(masks[models])[1].reshape(-1, size)
+                for model, fit in zip(models, self._fit_alike(gram, members), strict=True):
+                    fits[model] = fit
+        return [fit or self.fit(columns[:, mask]) for fit, mask in zip(fits, masks, strict=True)]
+
+    def _fit_alike(self, gram: "_Gram", members: IntArray) -> Iterator[ModelFit | None]:
+        """Fits of models of one size; none where one Gram matrix is not accurate enough."""
+        size, n = members.shape[1], self.shape.n
+        table = self._table(size)
+        inverses, slopes, fractions, accurate = gram.solve(members)
+        for own, inverse, slope, fraction, usable in zip(
+            members, inverses, slopes, fractions.tolist(), accurate, strict=True
+        ):
+            value = table.value(fraction, size) if usable else -inf
+            if not value > -inf:
+                yield None
+                continue
+            summary = self.prior.summary(size, fraction, self.shape)
+            means = gram.means[own]
+            covariance = np.empty((size + 1, size + 1))
+            covariance[1:, 1:] = summary.shrinkage * inverse
+            covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
+            covariance[0, 0] = 1.0 / n - means @ covariance[1:, 0]
+            slopes_now = summary.shrinkage * slope
+            variance = fraction * self.shape.total / n
+            yield ModelFit(
+                log_evidence=value,
+                log_likelihood=-0.5 * n * (log(2 * pi * variance) + 1),
+                coefficients=np.concatenate([[gram.mean - means @ slopes_now], slopes_now]),
+                covariance=covariance,
+                dispersion=summary.variance,
+                degrees_of_freedom=summary.degrees_of_freedom,
+                status=Status.OK,
+            )
 
     def fit(self, columns: Matrix) -> ModelFit:
         fraction, status = self.fraction(columns)
@@ -292,6 +341,63 @@ class GaussianEngine(AbstractEngine):
         with np.errstate(divide="ignore", invalid="ignore"):
             fitted = np.where(self._root > 0, fitted / self._root, 0.0)
         return ScoreTest(weighted, change, squares, fitted, np.asarray(self.weights))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Gram:
+    """Inner products of columns of unit length about their means, and with the response.
+
+    Parameters
+    ----------
+    lengths, means, mean
+        Lengths and means of the columns, and the mean of the response.
+    total
+        Sum of squares of the response about its mean.
+    """
+
+    products: Matrix
+    cross: FloatArray
+    lengths: FloatArray
+    means: FloatArray
+    mean: float
+    total: float
+
+    @classmethod
+    def of(cls, engine: GaussianEngine, columns: Matrix) -> Self:
+        y = engine.response if engine.offset is None else engine.response - engine.offset
+        weights = np.ones(y.size) if engine.weights is None else engine.weights
+        with np.errstate(all="ignore"):
+            means = weights @ columns / weights.sum()
+            mean = float(weights @ y / weights.sum())
+            root = np.sqrt(weights)
+            block = (columns - means) * root[:, None]
+            lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
+            block /= lengths
+            target = (y - mean) * root
+            products = (block.T @ block, block.T @ target)
+        return cls(*products, lengths, means, mean, float(target @ target))
+
+    def solve(self, members: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, Mask]:
+        """Inverse Gram matrices, slopes and residual fractions; and where they are accurate."""
+        cross = self.cross[members]
+        products = self.products[members[:, :, None], members[:, None, :]]
+        finite = np.isfinite(products).all(axis=(1, 2)) & np.isfinite(cross).all(axis=1)
+        accurate: Mask = np.asarray(finite)
+        # Lengths whose squares neither overflow nor vanish.
+        inside = (self.lengths > _SHORTEST) & (self.lengths < 1.0 / _SHORTEST)
+        accurate &= inside[members].all(axis=1)
+        products = np.where(accurate[:, None, None], products, np.eye(members.shape[1]))
+        accurate &= np.linalg.eigvalsh(products)[:, 0] > _WELL_APART
+        products = np.where(accurate[:, None, None], products, np.eye(members.shape[1]))
+        inverses = np.linalg.inv(products)
+        slopes = np.einsum("mij,mj->mi", inverses, cross)
+        with np.errstate(all="ignore"):
+            fractions = 1.0 - np.einsum("mi,mi->m", slopes, cross) / self.total
+            accurate &= fractions > _FAR_FROM_PERFECT
+            lengths = self.lengths[members]
+            inverses = inverses / (lengths[:, :, None] * lengths[:, None, :])
+            return inverses, slopes / lengths, fractions, accurate
 
 
 @final

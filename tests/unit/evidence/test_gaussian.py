@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from dbrm._kernels.bits import unpack_index
-from dbrm.evidence import AIC, BIC, GaussianEngine, Jeffreys, KnownVariance
+from dbrm.evidence import AIC, BIC, GaussianEngine, Jeffreys, KnownVariance, ZellnerSiow
 from dbrm.status import Status
 
 PRIORS = [
@@ -511,3 +511,30 @@ def test_some_of_the_rows_are_an_engine_of_their_own(rng):
     taken = GaussianEngine(y, Jeffreys(), **given).take(rows)
     alone = GaussianEngine(y[rows], Jeffreys(), **{name: v[rows] for name, v in given.items()})
     assert taken.log_evidence(columns[rows]) == alone.log_evidence(columns[rows])
+
+
+@pytest.mark.parametrize("prior", [ZellnerSiow(), Jeffreys()])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_models_fitted_together_are_those_fitted_one_by_one(rng, prior, weighted):
+    """Also where columns nearly depend on each other, and where a model fits almost perfectly."""
+    X = rng.normal(size=(60, 7)) * 10.0 ** rng.uniform(-3, 3, size=7) + 100.0 * rng.normal(size=7)
+    X[:, 5] = X[:, 4] * (1.0 + 1e-7 * rng.normal(size=60))
+    y = X[:, 0] / X[:, 0].std() + X[:, 6] / X[:, 6].std() + 1e-5 * rng.normal(size=60)
+    extra = {"weights": rng.integers(1, 4, 60).astype(float), "offset": rng.normal(size=60)}
+    engine = GaussianEngine(y, prior, **(extra if weighted else {}))
+    masks = rng.random((40, 7)) < 0.4
+    masks[:3] = [[False] * 7, [False] * 4 + [True] * 2 + [False], [True] + [False] * 5 + [True]]
+    for fit, mask in zip(engine.fit_many(X, masks), masks, strict=True):
+        alone = engine.fit(X[:, mask])
+        assert fit.status == alone.status
+        spread = np.sqrt(np.diag(alone.covariance))
+        np.testing.assert_allclose(
+            fit.covariance / np.outer(spread, spread),
+            alone.covariance / np.outer(spread, spread),
+            atol=1e-9,
+        )
+        error = (fit.coefficients - alone.coefficients) / (spread * np.sqrt(alone.dispersion))
+        np.testing.assert_allclose(error, 0.0, atol=1e-6)
+        assert fit.dispersion == pytest.approx(alone.dispersion, rel=1e-9)
+        assert fit.log_evidence == pytest.approx(alone.log_evidence, abs=1e-7)
+        assert fit.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-7)
