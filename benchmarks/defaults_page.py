@@ -1,1 +1,160 @@
-def write_page(*_): pass
+"""The page about defaults, written from the stored results."""
+
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from defaults_data import TRUTHS
+from defaults_scores import EDGES, calibration_error
+from page import RESULTS, machine, markdown_table
+
+mpl.use("Agg")
+
+TITLES = {
+    "gaussian": "Gaussian response",
+    "binomial": "Binary response",
+    "poisson": "Counts",
+    "gamma": "Positive response",
+}
+NOW = {
+    "gaussian": "zellner-siow, adaptive",
+    **dict.fromkeys(("binomial", "poisson", "gamma"), "unit information, adaptive"),
+}
+# Fewest features in a bin for a point in the picture.
+_ENOUGH = 30
+
+
+def common_truths(results: pd.DataFrame, choices: list[str]) -> pd.DataFrame:
+    """Results of truths that all of these choices have seen."""
+    chosen = results[results["choice"].isin(choices)]
+    seen = chosen.groupby("number")["choice"].nunique()
+    return chosen[chosen["number"].isin(seen.index[seen == len(choices)])]
+
+
+def difference(results: pd.DataFrame, score: str, choice: str, reference: str) -> str:
+    """Mean difference of a score on the same truths, and its standard error."""
+    table = results.pivot_table(index="number", columns="choice", values=score)
+    gaps = table[choice] - table[reference]
+    if choice == reference or not gaps.count():
+        return ""
+    return f"{gaps.mean():+.3f} ± {gaps.std() / np.sqrt(gaps.count()):.3f}"
+
+
+def scores_table(results: pd.DataFrame, before: str) -> str:
+    """One row for each choice: what it finds, what it invents, how it predicts."""
+    choices = list(dict.fromkeys([before, *results["choice"]]))
+    results = common_truths(results, choices)
+    rows = []
+    for choice in choices:
+        group = results[results["choice"] == choice]
+        null = group[group["kind"] == "nothing"]
+        coverage = group["coverage"].mean()
+        rows.append(
+            (
+                choice,
+                f"{group['covariate_log'].mean():.3f}",
+                difference(results, "covariate_log", choice, before),
+                f"{group['prediction'].mean():.3f}",
+                difference(results, "prediction", choice, before),
+                f"{group['power'].mean():.2f}",
+                f"{group['fdr'].mean():.2f}",
+                f"{null['false'].mean():.2f}",
+                "" if np.isnan(coverage) else f"{coverage:.1%}",
+                f"{group['cpu_seconds'].median():.1f}",
+                group["number"].nunique(),
+            )
+        )
+    header = (
+        *("prior and penalty", "inference", "difference", "prediction", "difference"),
+        *("power", "false among detected", "false in nothing", "covered", "CPU s", "truths"),
+    )
+    return markdown_table(header, rows)
+
+
+def calibration_table(results: pd.DataFrame) -> str:
+    """Claimed and realised inclusion of today's defaults, all families together."""
+    totals = results.filter(like="bin").sum()
+    rows = []
+    for i in range(len(EDGES) - 1):
+        n = int(totals[f"bin{i}_n"])
+        claimed, true = (totals[f"bin{i}_{what}"] / max(n, 1) for what in ("claimed", "true"))
+        rows.append((f"{EDGES[i]:g} to {EDGES[i + 1]:g}", n, f"{claimed:.2f}", f"{true:.2f}"))
+    return markdown_table(("claimed between", "features", "claimed", "true"), rows)
+
+
+def draw(results: pd.DataFrame, before: Mapping[str, str]) -> None:
+    """Claimed against realised inclusion, before and now, family by family."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="constrained", sharey=True)
+    for panel, names, title in zip(axes, (before, NOW), ("before", "now"), strict=True):
+        panel.plot([0, 1], [0, 1], color="0.75", linewidth=1)
+        for (family, label), marker in zip(TITLES.items(), "osD^", strict=True):
+            own = (results["family"] == family) & (results["choice"] == names[family])
+            totals = results[own].filter(like="bin").sum()
+            bins = [i for i in range(len(EDGES) - 1) if totals[f"bin{i}_n"] >= _ENOUGH]
+            claimed, true = (
+                [totals[f"bin{i}_{what}"] / totals[f"bin{i}_n"] for i in bins]
+                for what in ("claimed", "true")
+            )
+            panel.plot(claimed, true, marker=marker, label=label)
+        panel.set(title=title, xlabel="claimed inclusion", xlim=(0, 1), ylim=(0, 1))
+    axes[0].set_ylabel("share of features that are true")
+    figure.legend(
+        *axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+    )
+    figure.savefig(RESULTS / "defaults.png", dpi=110)
+    plt.close(figure)
+
+
+def write_page(results: pd.DataFrame, before: Mapping[str, str]) -> None:
+    """All of ``docs/results/defaults.md``, and its picture."""
+    results = results.drop_duplicates(["family", "number", "choice"])
+    draw(results, before)
+    text = [INTRODUCTION.format(truths=TRUTHS)]
+    for part, title in (
+        ("choose", "The half for choosing"),
+        ("confirm", "The half for confirming"),
+    ):
+        chosen = results[results["half"] == part]
+        text += [f"## {title}", ""]
+        if chosen.empty:
+            text += ["Not measured yet.", ""]
+        for family in chosen["family"].unique():
+            own = chosen[chosen["family"] == family]
+            text += [f"### {TITLES[family]}", "", scores_table(own, before[family]), ""]
+    now = results[results["choice"] == results["family"].map(NOW)]
+    text += [
+        CALIBRATION.format(error=calibration_error(now)),
+        calibration_table(now),
+        "",
+        machine(),
+        "",
+    ]
+    (RESULTS / "defaults.md").write_text("\n".join(text), encoding="utf-8")
+
+
+INTRODUCTION = """# Which defaults?
+
+What should users get when they set nothing? Priors of coefficients and of models were compared on simulated truths
+with 40 to 2,000 rows, 4 to 30 covariates, and nothing, few (1 to 3) or many (5 to 9) true features, half of them
+in odd units, at the default effort. There are {truths} truths for each family; a hash of the name puts each into the half for
+choosing or the half for confirming. A row compares its choice with the defaults before, the first row, on the truths that
+all choices of the table have seen; differences are paired, ± one standard error. What follows from it is
+[decision 0018](../decisions/0018-one-default-for-laws-and-tables.md).
+
+*Inference* is the log score of covariates: does a covariate take part in the truth, in whatever feature? *Prediction* is
+minus the mean log density of 300 new rows for Gaussian and binary responses, half their mean deviance for others.
+For both, less is better; they were named before the first run. *Power* is the share of true features with a
+probability above one half, in the very form in which they made the data; *false among detected* counts others above
+one half, which may be close relatives of a true one; *false in nothing* counts them where there is nothing to find.
+"""
+
+CALIBRATION = """## Do inclusion probabilities mean what they say?
+
+The defaults of today, all families and both halves: of the features that are claimed with some probability, how many are
+true? The mean distance between claimed and realised is {error:.2f}.
+
+![Claimed against realised inclusion](defaults.png)
+"""

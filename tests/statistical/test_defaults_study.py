@@ -67,27 +67,53 @@ def test_log_density_is_that_of_the_predictive_distribution(modules, planes):
     assert density.mean() > scipy.stats.norm.logpdf(values, scale=y.std()).mean()
 
 
-def test_simulated_truths_can_be_expressed_and_are_the_same_again(modules):
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson", "gamma"])
+def test_simulated_truths_can_be_expressed_and_are_the_same_again(modules, family):
     data = modules["defaults_data"]
-    for family in data.ROWS:
-        for kind in data.KINDS:
-            truth, again = (data.simulate(family, kind, 100, replicate=1) for _ in range(2))
-            pd.testing.assert_frame_equal(truth.X, again.X)
-            np.testing.assert_array_equal(truth.y, again.y)
-            assert len(truth.features) == (0 if kind == "null" else 3)
-            for text in truth.features:
-                assert data.evaluate(text, truth.X).std() > 0
+    numbers = {"nothing": range(1), "few": range(1, 4), "many": range(4, 10)}
+    for number in range(6):
+        truth, again = (data.simulate(family, number) for _ in range(2))
+        pd.testing.assert_frame_equal(truth.X, again.X)
+        np.testing.assert_array_equal(truth.y, again.y)
+        assert 40 <= len(truth.X) <= 2000
+        assert len(truth.y_new) == len(truth.X_new) == data.NEW_ROWS
+        assert len(truth.features) in numbers[truth.kind]
+        for text in truth.features:
+            assert dbrm.parse_feature(text, names=list(truth.X)).complexity <= 3
 
 
-def test_a_run_goes_on_where_it_ended(modules, tmp_path, monkeypatch):
-    study = modules["defaults"]
+def test_halves_are_of_about_the_same_size(modules):
+    """Each of 800 truths is in either with probability one half: false alarm 5e-5."""
+    data = modules["defaults_data"]
+    halves = [data.half(family, i) for family in data.FAMILIES for i in range(data.TRUTHS)]
+    assert abs(halves.count("choose") - 400) < 4 * np.sqrt(200)
+
+
+def test_a_run_goes_on_where_it_ended_and_has_a_page(modules, tmp_path, monkeypatch):
+    study, page = modules["defaults"], modules["defaults_page"]
     monkeypatch.setattr(study, "FILE", tmp_path / "defaults.csv")
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
     done = []
-    monkeypatch.setattr(study.Task, "run", lambda task: done.append(task.key) or {"power": 1.0})
-    tasks = study.plan(replicates=1, splits=1)
-    study.run(tasks[:5], deadline=float("inf"))
-    study.run(tasks, deadline=float("inf"))
-    possible = {task.key for task in tasks if task.possible}
-    assert len(done) == len(possible)
-    assert set(done) == possible
-    assert len(pd.read_csv(study.FILE)) == len(possible)
+    scores = dict.fromkeys(study.SCORES, 1.0) | {"kind": "few"}
+    monkeypatch.setattr(study.Task, "run", lambda task: done.append(task) or scores)
+    tasks = list(study.plan("choose", ["gaussian", "gamma"], list(study.CHOICES)))[:60]
+    study.run(iter(tasks[:5]), deadline=float("inf"))
+    study.run(iter(tasks), deadline=float("inf"))
+    assert done == tasks
+    results = pd.read_csv(study.FILE)
+    assert len(results) == len(tasks)
+    study.write_page(results, study.BEFORE)
+    text = (tmp_path / "defaults.md").read_text(encoding="utf-8")
+    assert "### Gaussian response" in text
+    assert "zellner-siow, adaptive" in text
+    assert (tmp_path / "defaults.png").stat().st_size > 1000
+
+
+def test_differences_are_paired(modules):
+    page = modules["defaults_page"]
+    rows = [(number, choice, number + (choice == "b")) for number in range(4) for choice in "ab"]
+    results = pd.DataFrame(rows, columns=["number", "choice", "score"])
+    assert page.difference(results, "score", "b", "a") == "+1.000 ± 0.000"
+    assert page.difference(results, "score", "a", "a") == ""
+    fewer = results.drop(index=0)
+    assert sorted(page.common_truths(fewer, ["a", "b"])["number"].unique()) == [1, 2, 3]

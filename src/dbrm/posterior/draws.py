@@ -47,10 +47,14 @@ class CoefficientDraws:
     def predictor(self, table: Table, offset: Column | None = None) -> Matrix:
         """Linear predictor of each draw (rows); not a number where its model is undefined."""
         averaged = self.averaged
-        columns = np.column_stack([np.ones(table.n_rows), averaged.evaluate(table)])
+        ones, held = np.ones(table.n_rows), averaged.evaluate(table)
+        straight = averaged.evaluate_on(table, held)
+        every = np.column_stack([ones, held])
+        linear = every if straight is None else np.column_stack([ones, straight])
         fixed = 1 + len(averaged.always)
         out = np.empty((self.models.size, table.n_rows))
         for model, drawn in self.coefficients.items():
+            columns = linear if averaged.is_linear[model] else every
             design = np.hstack([columns[:, :fixed], columns[:, fixed + averaged.models[model]]])
             defined = np.isfinite(design).all(axis=1)
             eta = drawn @ np.where(defined[:, None], design, 0.0).T

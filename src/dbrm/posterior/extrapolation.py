@@ -122,7 +122,7 @@ class RangeCheck:
         msg = (
             f"{self._n_outside} of {self._n_rows} rows are far outside the training range of "
             f"{listed}, and most of the posterior probability is on models with them. They are "
-            "predicted as rows at the edge of that range, unless all features are covariates. "
+            "predicted as rows at the edge of that range, but by linear models linearly. "
             "See Posterior.extrapolation(X); extrapolate='follow' follows the formulas."
         )
         # Through the generator of blocks and the method that was called.

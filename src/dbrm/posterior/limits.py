@@ -4,7 +4,7 @@ A product of two long-tailed columns may be a thousand times larger at the corne
 box, where both are large, than in any training row. With :math:`[a, b]` the range of the means
 that a model fitted to the training rows, its mean at a new row is held within
 
-.. math:: \bigl[a - 2(b - a)(1 + d)^{10},\; b + 2(b - a)(1 + d)^{10}\bigr] ,
+.. math:: \bigl[a - \tfrac14(b - a)(1 + d)^{10},\; b + \tfrac14(b - a)(1 + d)^{10}\bigr] ,
 
 where :math:`d` is how far the columns of the model are outside their training ranges, in
 ranges, zero inside the box. From half a range on there is no limit, so that a correct formula can

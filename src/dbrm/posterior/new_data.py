@@ -59,8 +59,8 @@ class PredictionMethods(ABC):
             Of the new rows; by default no offset, one trial, one unit of exposure.
         extrapolate
             How rows outside the training range of a covariate are predicted: ``"hold"`` the
-            covariate at the edge, or ``"follow"`` the formula. Where no model has a function or a
-            product nothing is held. By default as the setting of this name.
+            covariate at the edge, or ``"follow"`` the formula. Models without functions and
+            products always go on linearly. By default as the setting of this name.
 
         Warns
         -----

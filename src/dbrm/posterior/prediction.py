@@ -99,13 +99,29 @@ class AveragedModels:
     def evaluate(self, table: Table) -> Matrix:
         """Columns of the features of every model, then of the others, for new rows.
 
-        All covariates are held at their edges or none: terms that nearly cancel inside the
-        training range must go on cancelling. Where all features are covariates nothing is held,
-        and a linear model goes on linearly.
+        All covariates of a model are held at their edges or none: terms that nearly cancel inside
+        the training range must go on cancelling.
         """
         features = (*self.always, *self.features)
-        made = any(not isinstance(feature, Covariate) for feature in features)
-        return evaluate(features, table, clip_to=self.ranges if self.hold and made else None)[0]
+        return evaluate(features, table, clip_to=self.ranges if self.hold else None)[0]
+
+    def evaluate_on(self, table: Table, held: Matrix) -> Matrix | None:
+        """The columns for linear models, which go on linearly; none if they are those `held`."""
+        if not (self.hold and self.is_linear.any()):
+            return None
+        features = (*self.always, *self.features)
+        columns = held.copy()
+        for position, feature in enumerate(features):
+            if isinstance(feature, Covariate):
+                columns[:, position] = table.column(feature.name)
+        return None if np.array_equal(columns, held) else columns
+
+    @cached_property
+    def is_linear(self) -> Mask:
+        """Models all of whose features are covariates."""
+        plain = np.array([isinstance(feature, Covariate) for feature in self.features], dtype=bool)
+        always = all(isinstance(feature, Covariate) for feature in self.always)
+        return np.array([always and plain[own].all() for own in self.models], dtype=np.bool_)
 
     def blocks(
         self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
@@ -136,7 +152,10 @@ class AveragedModels:
         within the limits already.
         """
         n = table.n_rows
-        design = np.column_stack([np.ones(n), self.evaluate(table)])
+        columns = self.evaluate(table)
+        design = np.column_stack([np.ones(n), columns])
+        straight = self.evaluate_on(table, columns)
+        linear = None if straight is None else np.column_stack([np.ones(n), straight])
         block = _FAMILY_BLOCK if self.glm is not None and self.integrate else _STUDENT_BLOCK
         parts = len(self.models) if self.glm is None else self.components[0].size
         step = max(1, block // parts)
@@ -144,7 +163,8 @@ class AveragedModels:
         for start in range(0, n, step):
             part = slice(start, start + step)
             here = None if places is None else [p if p is None else p[part] for p in places]
-            predictor = self._predictor(design[part], shift[part], here)
+            own = None if linear is None else linear[part]
+            predictor = self._predictor(design[part], own, shift[part], here)
             if self._limits is None:
                 yield part, predictor, None
                 continue
@@ -170,8 +190,13 @@ class AveragedModels:
             return None
         return Limits.of(self.fitted, self.always, self.features, self.models, self.ranges)
 
-    def _predictor(self, design: Matrix, shift: Column, places: Sequence[Any] | None) -> Predictor:
-        """Weight, mode, shift of the mean, variance (without dispersion) of eta: models by rows."""
+    def _predictor(
+        self, design: Matrix, linear: Matrix | None, shift: Column, places: Sequence[Any] | None
+    ) -> Predictor:
+        """Weight, mode, shift of the mean, variance (without dispersion) of eta: models by rows.
+
+        Linear models have a design of their own where rows are outside the training range.
+        """
         finite: Mask = np.asarray(np.isfinite(design))
         weights = np.repeat(self.probability[:, None], len(design), axis=1)
         if not finite.all():
@@ -187,6 +212,14 @@ class AveragedModels:
             leverages = np.zeros_like(locations)
             if self.integrates:
                 quadratic_forms(np.ascontiguousarray(design.T), *self._covariances, leverages)
+            if linear is not None:
+                models, rows = self.is_linear, np.ascontiguousarray(linear.T)
+                locations[models] = self._modes[:, models].T @ rows
+                shifts[models] = self._moves[:, models].T @ rows
+                if self.integrates:
+                    others = np.zeros_like(leverages)
+                    quadratic_forms(rows, *self._covariances, others)
+                    leverages[models] = others[models]
         if places is not None:
             for position, fit in enumerate(self.fits):
                 if fit.latent is not None:

@@ -186,7 +186,7 @@ class Settings:
     extrapolate
         How rows beyond the training range of a covariate are predicted: ``"hold"`` the covariate
         at the edge of its range (default), or ``"follow"`` the formula, as laws do (default
-        under the presets). Where no model has a function or a product, nothing is held.
+        under the presets). A model without functions and products always goes on linearly.
     evidence
         Your own function ``f(X, y) -> log evidence`` of a model's columns, in place of
         family and prior. The search is the same, but slower.

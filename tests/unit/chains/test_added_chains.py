@@ -53,9 +53,7 @@ def test_four_are_enough_where_two_have_found_the_same(data):
     assert dbrm.fit(*data, **QUICK).record.n_chains == N_CHAINS == 4
 
 
-@pytest.mark.parametrize(
-    "limits", [{"n_chains": 2}, {"time_budget": 60.0}, {"max_models": 10_000}]
-)
+@pytest.mark.parametrize("limits", [{"n_chains": 2}, {"time_budget": 60.0}, {"max_models": 10_000}])
 def test_none_are_added_where_the_user_sets_a_limit(data, lonely, limits):
     posterior = dbrm.fit(*data, **QUICK, **limits)
     assert posterior.record.n_chains == limits.get("n_chains", N_CHAINS)

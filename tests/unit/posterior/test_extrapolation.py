@@ -153,8 +153,15 @@ def test_made_features_hold_the_edge_and_follow_on_request(rng, feature):
 def test_a_linear_model_goes_on_linearly(rng):
     X = rng.uniform(1.0, 2.0, size=(80, 2))
     y = 3.0 * X[:, 0] + 1e-2 * rng.normal(size=80)
-    posterior = dbrm.fit(X, y, algorithm="mjmcmc", random_state=1)
-    assert posterior.predict([[2.4, 1.5]])[0] == pytest.approx(7.2, rel=1e-2)
+    posterior = dbrm.fit(X, y, n_chains=1, n_populations=2, random_state=1)
+    best, share = posterior.models["features"][0], posterior.models["probability"][0]
+    assert best == ("x1",)
+    assert 0.5 < share < 1.0
+    outside = [[2.4, 1.5]]
+    assert posterior.predict(outside)[0] == pytest.approx(7.2, rel=2e-2)
+    assert posterior.predict(outside)[0] > posterior.predict([[X[:, 0].max(), 1.5]])[0] + 0.5
+    draws = posterior.sample_predictive(outside, 400, random_state=1)
+    assert draws.mean() == pytest.approx(posterior.predict(outside)[0], rel=2e-2)
 
 
 def test_terms_that_cancel_in_training_cancel_outside(rng):
