@@ -29,17 +29,27 @@ def epigenetic(authors_files):
     return columns, table["methylated_bases"].to_numpy(float)
 
 
-@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.slow)])
-def test_rinla_poisson_table(reference, epigenetic, step):
+@pytest.mark.parametrize(
+    ("step", "platform"),
+    [
+        (31, None),
+        (307, "cpu"),
+        pytest.param(1, None, marks=pytest.mark.slow),
+        pytest.param(1, "cpu", marks=pytest.mark.slow),
+    ],
+)
+def test_rinla_poisson_table(reference, epigenetic, step, platform, monkeypatch):
     """Every `step`-th of the 16,384 Poisson models, within 0.005 of R-INLA's value.
 
-    Less its predictor noise: of precision e^11, it changes a log evidence by
+    By the compiled path, and by the program of a graphics processor on JAX's CPU platform. Less
+    its predictor noise: of precision e^11, it changes a log evidence by
     e^-11 sum{(y - mu)^2 - mu} / 2.
     """
     columns, y = epigenetic
     theirs = pd.read_csv(reference / "rinla_poisson_16384.csv.gz")["log_marginal"].to_numpy()
     theirs = theirs[::step]
-    population = GlmEngine(y, Normal(1000.0), "poisson").prepare(columns)
+    monkeypatch.setattr("dbrm.evidence.device.population._LEAST_WORK", 0.0)
+    population = GlmEngine(y, Normal(1000.0), "poisson", platform=platform).prepare(columns)
     assert population.design.n_live < 200
     index = np.arange(0, 1 << 14, step)
     masks = unpack_index(index, 14)[:, ::-1]
