@@ -134,7 +134,7 @@ def test_rows_in_blocks(tmp_path):
     path = tmp_path / "cars.parquet"
     X.assign(y=y).to_parquet(path)
     options = {"subsample": 1_000, "penalty": "uniform", "random_state": 1, "max_depth": 0}
-    blocks = dbrm.fit(path, "y", **options, sweep=0, n_chains=1)
+    blocks = dbrm.fit(path, "y", **options, prior="jeffreys", sweep=0, n_chains=1)
     memory = dbrm.enumerate_models(X, y, prior="jeffreys")
     assert blocks.recipe.names == memory.recipe.names
     assert "fuel_missing" in blocks.recipe.names

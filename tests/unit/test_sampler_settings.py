@@ -142,7 +142,7 @@ def test_an_evidence_in_python_gives_the_chain_of_the_compiled_engine(data):
         return GaussianEngine(response, Jeffreys()).log_evidence(columns)[0]
 
     options = {"algorithm": "mjmcmc", "n_chains": 2, "n_final": 300, "random_state": 5}
-    compiled = dbrm.fit(*data, **options)
+    compiled = dbrm.fit(*data, prior=Jeffreys(), **options)
     python = dbrm.fit(*data, evidence=evidence, **options)
     assert compiled.models["features"].tolist() == python.models["features"].tolist()
     assert compiled.features["frequency"].tolist() == python.features["frequency"].tolist()

@@ -10,9 +10,9 @@ import pytest
 
 import dbrm
 from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.evidence import Jeffreys, KnownVariance
+from dbrm.evidence import Jeffreys, KnownVariance, ZellnerSiow
 from dbrm.evolution import Operators
-from dbrm.priors import Complexity, resolve_model_prior
+from dbrm.priors import Adaptive, Complexity, resolve_model_prior
 from dbrm.run.settings import Settings, SettingsOptions
 
 INTEGERS = {
@@ -100,18 +100,20 @@ def test_settings_are_frozen():
         Settings().n_chains = 3
 
 
-def test_the_default_is_jeffreys_and_the_bic_like_penalty():
-    chosen = Settings().resolved("gaussian", 50.0)
-    assert chosen.prior == Jeffreys()
-    assert resolve_model_prior(chosen.penalty, n=50, n_covariates=3) == Complexity(2 * log(50))
-
-
-@pytest.mark.parametrize("family", ["binomial", "poisson", "gamma"])
-def test_other_families_have_unit_information_and_a_price_for_every_choice(family):
+@pytest.mark.parametrize(
+    ("family", "prior"),
+    [
+        ("gaussian", ZellnerSiow()),
+        ("binomial", Jeffreys(constant="unit_information")),
+        ("poisson", Jeffreys(constant="unit_information")),
+        ("gamma", Jeffreys(constant="unit_information")),
+    ],
+)
+def test_the_defaults_are_zellner_siow_or_unit_information_and_an_adaptive_price(family, prior):
     chosen = Settings().resolved(family, 50.0)
-    assert chosen.prior == Jeffreys(constant="unit_information")
-    prior = resolve_model_prior(chosen.penalty, n=50, n_covariates=3, n_transforms=8)
-    assert prior == Complexity(log(11))
+    assert chosen.prior == prior
+    found = resolve_model_prior(chosen.penalty, n=50, n_covariates=3, n_transforms=8)
+    assert found == Adaptive(n_covariates=3, n_transforms=8)
 
 
 def test_multiplicity_counts_columns_and_offered_transforms(rng):

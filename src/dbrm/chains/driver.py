@@ -50,8 +50,8 @@ class RunReport:
 
     Parameters
     ----------
-    n_begun, n_finished
-        Chains that took any step, and those that took all of them.
+    n_chains, n_begun, n_finished
+        Chains that were asked for, those that took any step, and those that took all of them.
     failures
         Traceback of every chain that failed after all retries.
     ended
@@ -59,6 +59,7 @@ class RunReport:
         empty.
     """
 
+    n_chains: int
     n_begun: int
     n_finished: int
     failures: dict[int, str]
@@ -67,6 +68,7 @@ class RunReport:
     def followed_by(self, other: "RunReport") -> "RunReport":
         """The report of two calls, one after the other."""
         return RunReport(
+            n_chains=self.n_chains + other.n_chains,
             n_begun=self.n_begun + other.n_begun,
             n_finished=self.n_finished + other.n_finished,
             failures=self.failures | other.failures,
@@ -194,7 +196,7 @@ class _Driver:
 
     def _begin_one(self) -> None:
         """If no chain has begun, run one on the covariates and the pool, to have a result."""
-        if any(chain.n_done for chain in self.chains):
+        if self.chains[0].task.index > 0 or any(chain.n_done for chain in self.chains):
             return
         chain = self.chains[0]
         for _ in range(2 if self.problem.pool else 1):
@@ -333,7 +335,7 @@ def run_chains(
     Raises
     ------
     KeyboardInterrupt
-        If the stop was requested before there is any result.
+        If the stop was requested before there is any result, of chains before `first` neither.
     """
     if n_chains < 1:
         msg = f"n_chains must be at least 1; got n_chains={n_chains!r}."
@@ -371,13 +373,15 @@ def _share_time(problem: Problem, share: float) -> Problem:
 
 def _report(chains: list[_Chain], ended: str) -> RunReport:
     failures = {chain.task.index: chain.failure for chain in chains if chain.failure}
-    if not any(chain.flushed for chain in chains):
+    # Chains that are added may all be missing: there is the result of those before.
+    if chains[0].task.index == 0 and not any(chain.flushed for chain in chains):
         if not failures:
             raise KeyboardInterrupt
         first = failures[min(failures)]
         msg = f"All {len(chains)} chains failed. The first one:\n{first}"
         raise ChainError(msg)
     return RunReport(
+        n_chains=len(chains),
         n_begun=sum(chain.n_done > 0 for chain in chains),
         n_finished=sum(chain.finished for chain in chains),
         failures=failures,

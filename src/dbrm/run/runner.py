@@ -86,7 +86,7 @@ def run(inputs: RunInputs) -> Posterior:
         posterior = Posterior(merged, LiveSource(problem), inputs.recipe, record, diagnostics)
     if report.ended == "SIGTERM":
         pass_on_sigterm(posterior)
-    _warn_of(report, len(results.draws) + len(report.failures))
+    _warn_of(report)
     return posterior
 
 
@@ -229,7 +229,7 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
 
         report = run_more()
         while settings.adds_chains and results.wants_more(report):
-            report = report.followed_by(run_more(report.n_begun))
+            report = report.followed_by(run_more(report.n_chains))
     return problem, results, report
 
 
@@ -302,22 +302,22 @@ def _enumerate(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, 
     results = _Results(problem, settings)
     with _enumeration_bar(settings) as report:
         results.take(run_enumeration(problem, report))
-    return problem, results, RunReport(1, 1, {}, "")
+    return problem, results, RunReport(1, 1, 1, {}, "")
 
 
-def _warn_of(report: RunReport, n_chains: int) -> None:
+def _warn_of(report: RunReport) -> None:
     """Warn of chains that failed or were interrupted."""
     if report.failures:
         reasons = {failure.splitlines()[-1] for failure in report.failures.values()}
         msg = (
-            f"{len(report.failures)} of {n_chains} chains failed and are not in the posterior "
+            f"{len(report.failures)} of {report.n_chains} chains failed and are not in the posterior "
             f"({'; '.join(sorted(reasons))}). posterior.summary() tells which."
         )
         warnings.warn(msg, DBRMWarning, stacklevel=2)
     if report.ended.startswith("SIG"):
         msg = (
-            f"Interrupted ({report.ended}): {report.n_finished} of {n_chains} chains had finished, "
-            f"{report.n_begun} had begun. The posterior holds what they had found."
+            f"Interrupted ({report.ended}): {report.n_finished} of {report.n_chains} chains had "
+            f"finished, {report.n_begun} had begun. The posterior holds what they had found."
         )
         warnings.warn(msg, DBRMWarning, stacklevel=2)
 

@@ -64,12 +64,11 @@ class Settings:
         `Link`. ``None`` is the family's own link.
     prior
         Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
-        `CoefficientPrior`. Without a preset ``"jeffreys"``, with the constant of the paper for
-        a Gaussian response and ``"unit_information"`` for others.
+        `CoefficientPrior`. Without a preset ``"zellner-siow"`` for a Gaussian response, and
+        ``"jeffreys"`` with the constant ``"unit_information"`` for others.
     penalty
-        Prior of the model: ``"aic"``, ``"bic"`` (without a preset, for a Gaussian response),
-        ``"multiplicity"`` (for others), :math:`-\log a` per unit of complexity, or a
-        `ModelPrior`.
+        Prior of the model: ``"adaptive"`` (default without a preset), ``"aic"``, ``"bic"``,
+        ``"multiplicity"``, :math:`-\log a` per unit of complexity, or a `ModelPrior`.
     transforms
         The nonlinear functions :math:`\mathcal{G}`: names, named sets, `Transform` objects.
     operators, adaptive_operators
@@ -465,7 +464,7 @@ class SettingsOptions(TypedDict, total=False):
     max_averaged: int | None
     stop: Literal["agreement"] | None
     subsample: int | None
-    n_chains: int
+    n_chains: int | None
     merge: str
     always: str | Sequence[str | Feature]
     exclude: str | Sequence[str | Feature]

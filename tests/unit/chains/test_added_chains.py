@@ -1,5 +1,7 @@
 """Chains are added where one alone has found the models that hold the mass."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,22 @@ def test_a_second_call_goes_on_with_the_next_chains(data):
     for one, other in zip(together, apart, strict=True):
         assert [str(f) for f in one.features] == [str(f) for f in other.features]
         np.testing.assert_array_equal(one.trace, other.trace)
+
+
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+def test_added_chains_that_never_began_leave_the_result_of_the_first(data, signal):
+    problem = dbrm.fit(*data, **QUICK, n_chains=1)._problem
+    taken, stop = [], SimpleNamespace(is_set=True, reason=signal)
+    seed = np.random.SeedSequence(1)
+    report = run_chains(problem, 3, seed, taken.append, first=2, stop=stop)
+    assert (report.n_chains, report.n_begun, report.ended, taken) == (3, 0, signal, [])
+    # Negative control: the first chains must have a result, or there is nothing to return.
+    if signal == "SIGINT":
+        run_chains(problem, 3, seed, taken.append, stop=stop)
+        assert len(taken) == 1
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            run_chains(problem, 3, seed, taken.append, stop=stop)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from dbrm.errors import InvalidSettingError
 from dbrm.posterior import merge_chains
 
 QUICK = {"n_chains": 3, "n_populations": 6, "transforms": ["sin", "tanh"], "random_state": 11}
+QUICK |= {"prior": "jeffreys", "penalty": "bic"}
 
 
 @pytest.fixture(scope="module")

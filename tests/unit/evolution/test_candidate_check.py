@@ -12,6 +12,8 @@ from dbrm.features import parse_feature
 
 # Without the sweep, which finds such products itself.
 SHORT = {"sweep": 0, "n_populations": 2, "n_chains": 2, "n_jobs": 1, "random_state": 0}
+# The null model holds all of the mass of short searches under these priors.
+STRICT = SHORT | {"prior": "jeffreys", "penalty": "bic"}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def product():
 def test_chains_do_not_agree_on_what_none_looked_beyond(product):
     """All find the null model only; the law is 74 nats better. Under stop="agreement", too."""
     for options in ({}, {"stop": "agreement"}):
-        posterior = dbrm.fit(*product, **SHORT | options)
+        posterior = dbrm.fit(*product, **STRICT | options)
         assert posterior.best_model.features == ()
         assert posterior.diagnostics.captured.min() > 0.999
         candidate = posterior.diagnostics.candidate
@@ -39,18 +41,18 @@ def test_chains_do_not_agree_on_what_none_looked_beyond(product):
 
 def test_the_law_itself_stands(product, rng):
     """Negative control: beside the truth no candidate is a gain."""
-    problem = dbrm.fit(*product, **SHORT)._problem
+    problem = dbrm.fit(*product, **STRICT)._problem
     law = parse_feature("x0*x1*x2*x3*x4*x5")
     assert check_candidates(rng, problem, [law], []).gain <= 1e-9
 
 
 def test_candidates_with_knots_are_evaluated(product):
-    posterior = dbrm.fit(*product, transforms=["step[q0.5]", "sin"], **SHORT)
+    posterior = dbrm.fit(*product, transforms=["step[q0.5]", "sin"], **STRICT)
     assert posterior.diagnostics.candidate.feature == "x0*x1*x2*x3*x4*x5"
 
 
 def test_a_verdict_survives_saving(product, tmp_path):
-    posterior = dbrm.fit(*product, **SHORT)
+    posterior = dbrm.fit(*product, **STRICT)
     posterior.save(tmp_path / "run.dbrm")
     again = dbrm.load(tmp_path / "run.dbrm").diagnostics
     assert again.candidate == posterior.diagnostics.candidate
@@ -61,7 +63,7 @@ def test_a_verdict_survives_saving(product, tmp_path):
 def test_the_report_says_what_was_missed(product):
     from dbrm.report.findings import find
 
-    (finding,) = [f for f in find(dbrm.fit(*product, **SHORT)) if "missed" in f.title]
+    (finding,) = [f for f in find(dbrm.fit(*product, **STRICT)) if "missed" in f.title]
     assert finding.level == "bad"
     assert "x0*x1*x2*x3*x4*x5" in finding.text.replace("·", "*").replace(" ", "")
 
@@ -87,6 +89,7 @@ def test_gains_are_differences_of_log_posteriors(posed, rng, model, feature, exc
         columns = [f.evaluate(posed.table) for f in features]
         columns = np.column_stack(columns) if columns else np.empty((90, 0))
         prior = sum(posed.model_prior.feature_log_prior(f) for f in features)
+        prior += posed.model_prior.size_log_prior(np.array([len(features)])).item()
         return posed.engine.log_evidence(columns)[0] + prior
 
     better = [*(text for text in model if text != exchanged), feature]
@@ -121,8 +124,8 @@ def test_subsets_are_all_where_they_are_few(rng):
 
 def test_the_check_leaves_the_models_alone(product, monkeypatch):
     """It has random numbers of its own."""
-    with_check = dbrm.fit(*product, **SHORT)
+    with_check = dbrm.fit(*product, **STRICT)
     monkeypatch.setattr("dbrm.run.runner.check_candidates", lambda *_, **__: Candidate("x", 0.0))
-    without = dbrm.fit(*product, **SHORT)
+    without = dbrm.fit(*product, **STRICT)
     assert with_check.models.equals(without.models)
     assert with_check.features.equals(without.features)

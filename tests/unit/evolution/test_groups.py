@@ -81,6 +81,7 @@ def test_searches_find_the_same_posterior(data, rng, family, algorithm):
 def test_engineered_features_are_free_but_groups_stay_whole(data):
     x, y = data
     effort = {"n_chains": 1, "n_populations": 8, "random_state": 2, "penalty": 2.0}
+    effort["prior"] = "jeffreys"
     found = dbrm.fit(x, y + x["u"] * x["v"], groups="factors", transforms=["tanh"], **effort)
     assert found.models["features"].map(is_whole).all()
     assert found.inclusion("u*v") > 0.9

@@ -94,6 +94,7 @@ def test_enumeration_is_brute_force_over_allowed_models(rng, pose, rule):
 def test_no_model_of_a_posterior_violates_heredity(crossed, rule, algorithm):
     x, y = crossed
     options = {"transforms": ["tanh"], "n_chains": 2, "n_populations": 8, "random_state": 1}
+    options |= {"prior": "jeffreys", "penalty": "bic"}
     steps = {} if algorithm == "gmjmcmc" else {"n_final": 60}
     posterior = dbrm.fit(x, y, heredity=rule, algorithm=algorithm, **options, **steps)
     models = [

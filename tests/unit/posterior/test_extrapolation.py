@@ -139,6 +139,7 @@ def test_made_features_hold_the_edge_and_follow_on_request(rng, feature):
     law = {"square(x1)": X[:, 0] ** 2, "x1*x2": X[:, 0] * X[:, 1], "exp(x1)": np.exp(X[:, 0])}
     y = 2.0 * law[feature] + 1e-3 * rng.normal(size=80)
     options = {"transforms": ["square", "exp"], "n_chains": 1, "n_populations": 2}
+    options |= {"prior": "jeffreys", "penalty": "bic"}
     posterior = dbrm.fit(X, y, **options, random_state=1)
     assert posterior.inclusion(feature) > 0.9
     edge = np.array([[X[:, 0].max(), 1.5]])

@@ -19,10 +19,10 @@ def limits_at(rows, fitted=((0.0, 10.0),), uses=((True, False),)):
     return low[0], high[0]
 
 
-def test_inside_the_box_a_mean_may_leave_by_two_of_its_ranges():
+def test_inside_the_box_a_mean_may_leave_by_a_quarter_of_its_range():
     low, high = limits_at([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])
-    assert low.tolist() == [-20.0] * 3
-    assert high.tolist() == [30.0] * 3
+    assert low.tolist() == [-2.5] * 3
+    assert high.tolist() == [12.5] * 3
 
 
 def test_the_allowance_grows_outside_and_ends_where_rows_are_far():
@@ -32,7 +32,7 @@ def test_the_allowance_grows_outside_and_ends_where_rows_are_far():
 
 
 def test_only_the_columns_of_the_model_count():
-    assert limits_at([[1.0, 99.0]])[1].tolist() == [30.0]
+    assert limits_at([[1.0, 99.0]])[1].tolist() == [12.5]
 
 
 def test_a_column_that_was_constant_is_left_by_any_distance():
@@ -57,7 +57,7 @@ def test_the_corner_of_the_box_is_held_unless_the_law_is_to_be_followed(tails):
     corner = pd.DataFrame({"a": [X["a"].max()], "b": [X["b"].max()]})
     law = float(corner["a"].iloc[0] * corner["b"].iloc[0])
     assert posterior.predict(corner, extrapolate="follow")[0] == pytest.approx(law, rel=0.01)
-    assert posterior.predict(corner)[0] < y.max() + 2.1 * np.ptp(y) < law
+    assert posterior.predict(corner)[0] < y.max() + 0.3 * np.ptp(y) < law
     np.testing.assert_array_equal(posterior.predict(X), posterior.predict(X, extrapolate="follow"))
 
 
@@ -70,5 +70,5 @@ def test_rates_are_held_too_and_never_overflow():
     corner = pd.DataFrame({"a": [40.0, 4000.0], "b": [1.0, -3.0]})
     with pytest.warns(dbrm.errors.DBRMWarning, match="range of 'a', 'b'"):
         mean, sd = posterior.predict(corner), posterior.predict_sd(corner)
-    assert mean[0] < y.max() + 2.1 * np.ptp(y)
+    assert mean[0] < y.max() + 0.3 * np.ptp(y)
     assert np.all(np.isfinite(mean) & np.isfinite(sd))
