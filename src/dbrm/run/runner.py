@@ -310,8 +310,8 @@ def _warn_of(report: RunReport) -> None:
     if report.failures:
         reasons = {failure.splitlines()[-1] for failure in report.failures.values()}
         msg = (
-            f"{len(report.failures)} of {report.n_chains} chains failed and are not in the posterior "
-            f"({'; '.join(sorted(reasons))}). posterior.summary() tells which."
+            f"{len(report.failures)} of {report.n_chains} chains failed and are not in the "
+            f"posterior ({'; '.join(sorted(reasons))}). posterior.summary() tells which."
         )
         warnings.warn(msg, DBRMWarning, stacklevel=2)
     if report.ended.startswith("SIG"):

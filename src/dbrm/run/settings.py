@@ -373,9 +373,9 @@ class Settings:
     @property
     def adds_chains(self) -> bool:
         """Whether chains are added to the first ones where those are too few."""
-        limits = (self.preset, self.stop, self.time_budget, self.max_unique)
-        limits = (*limits, self.max_evaluations, self.max_models, self.max_memory)
-        left_open = self.n_chains is None and all(limit is None for limit in limits)
+        chosen = (self.n_chains, self.preset, self.stop, self.time_budget)
+        limits = (self.max_unique, self.max_evaluations, self.max_models, self.max_memory)
+        left_open = all(value is None for value in (*chosen, *limits))
         return left_open and self.traits is find_algorithm("gmjmcmc")
 
     @property

@@ -154,8 +154,8 @@ def test_predict(folder):
 def test_json_has_null_where_there_is_no_number(tmp_path):
     """A logarithm is undefined at zero; NaN would be no JSON."""
     draw = np.random.default_rng(1)
-    frame = pd.DataFrame({"a": draw.uniform(0.1, 9.0, size=80)})
-    frame["y"] = np.log(frame["a"]) + 0.01 * draw.normal(size=80)
+    frame = pd.DataFrame({"a": draw.uniform(-9.0, 9.0, size=80)})
+    frame["y"] = np.log(np.abs(frame["a"])) + 0.01 * draw.normal(size=80)
     frame.to_csv(tmp_path / "log.csv", index=False)
     (tmp_path / "new.csv").write_text("a\n1\n0\n")
     effort = ["--n-chains", "1", "--n-populations", "3", "--seed", "1", "--transforms", "log_abs"]

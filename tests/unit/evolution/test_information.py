@@ -5,17 +5,18 @@ import pandas as pd
 import pytest
 
 import dbrm
+from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.evolution.information import InformationRule, effective_rows
 from dbrm.features import evaluate, parse_feature
 from dbrm.status import Status
 
 
-def judge(text, table, *, response_is_a_dummy=False):
+def judge(text, table, **response):
     cache = {}
     feature = parse_feature(text)
     evaluate([feature], table, cache)
     n_rows = len(next(iter(table.values())))
-    return InformationRule(np.ones(n_rows), response_is_a_dummy).status(feature, cache)
+    return InformationRule(np.ones(n_rows), **response).status(feature, cache)
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])
@@ -48,6 +49,7 @@ def table():
         "x": x,
         "z": draw.normal(size=200),
         "a": rare,
+        "c": (np.arange(200) % 5 == 0).astype(float),
         "b": rare[::-1].copy() + (np.arange(200) < 2),
     }
 
@@ -67,7 +69,7 @@ def test_a_product_of_dummies_that_meet_in_two_rows_is_refused(table):
 
 
 @pytest.mark.parametrize(
-    "text", ["x*x", "sin(z)", "troot(x)", "log_abs(x)", "z*z", "a*z", "tanh(z)"]
+    "text", ["x*x", "sin(z)", "troot(x)", "log_abs(x)", "z*z", "c*z", "tanh(z)"]
 )
 def test_ordinary_features_pass(table, text):
     assert judge(text, table) is Status.OK
@@ -97,6 +99,71 @@ def test_an_exponential_of_one_row_is_refused_unless_the_response_is_one(rng):
     thin = {"z": np.append(rng.uniform(-1, 1, 199), 60.0)}
     assert judge("exp(z)", thin) is Status.FEW_ROWS
     assert judge("exp(z)", thin, response_is_a_dummy=True) is Status.OK
+
+
+@pytest.fixture(scope="module")
+def sparse():
+    """Dummies of so many rows, and a column in which five rows lie apart."""
+    draw = np.random.default_rng(1)
+    apart = draw.normal(size=200)
+    apart[100:105] = 40.0
+    dummies = {f"d{k}": (np.arange(200) < k).astype(float) for k in (2, 5, 12, 40)}
+    return dummies | {"x": apart, "z": draw.normal(size=200), "w": draw.normal(size=200)}
+
+
+@pytest.mark.parametrize(("k", "status"), [(5, Status.FEW_ROWS), (12, Status.OK)])
+def test_a_bounded_function_needs_eight_rows(sparse, k, status):
+    table = sparse | {"x": sparse[f"d{k}"] * (3.0 + 0.1 * sparse["z"])}
+    assert effective_rows(np.tanh(table["x"]), np.ones(200)) == pytest.approx(k, rel=0.2)
+    assert judge("tanh(x)", table) is status
+
+
+@pytest.mark.parametrize("text", ["x*most", "x*tanh(z)", "x*z*sin(w)", "z*d12"])
+def test_a_product_that_picks_rows_needs_eight_of_them(sparse, text):
+    """A few far rows decide, or a slope among a dozen, which has about a third of them."""
+    table = sparse | {"most": (np.arange(200) % 16 > 3).astype(float)}
+    cache = {}
+    evaluate([parse_feature(text)], table, cache)
+    column = cache[parse_feature(text).text]
+    assert 3 < effective_rows(column, np.ones(200)) < 8
+    assert judge(text, table) is Status.FEW_ROWS
+    assert judge(text, table, response_has_a_tail=True) is Status.OK
+
+
+@pytest.mark.parametrize("text", ["x*z", "x*x", "x*exp{0.1*z}", "z*d40", "z*tanh(w)"])
+def test_products_that_pick_no_rows_or_enough_pass(sparse, text):
+    """Negative control: no bounded or two-valued factor, or rows enough."""
+    assert judge(text, sparse) is Status.OK
+
+
+def test_a_response_with_a_tail_lets_five_rows_pass_but_not_two(sparse):
+    assert judge("z*d5", sparse) is Status.FEW_ROWS
+    assert judge("z*d5", sparse, response_has_a_tail=True) is Status.OK
+    assert judge("z*d2", sparse, response_has_a_tail=True) is Status.FEW_ROWS
+
+
+def test_few_rows_need_a_quarter_of_them():
+    assert InformationRule(np.ones(20)).least == 5.0
+    assert InformationRule(np.ones(32)).least == InformationRule(np.ones(900)).least == 8.0
+    assert InformationRule(np.ones(900), response_has_a_tail=True).least == 3.0
+
+
+@pytest.mark.parametrize(("n_apart", "tail", "dummy"), [(0, 0, 0), (5, 1, 0), (12, 0, 0)])
+def test_the_tail_is_that_of_the_response(rng, n_apart, tail, dummy):
+    y = rng.normal(size=200)
+    y[:n_apart] = 60.0
+    rule = InformationRule.of(GaussianEngine(y, Jeffreys()))
+    assert (rule.response_has_a_tail, rule.response_is_a_dummy) == (tail, dummy)
+
+
+def test_beyond_the_identity_link_a_tail_of_the_response_is_none(rng):
+    x = rng.normal(size=(200, 1))
+    y = rng.poisson(1.0, size=200)
+    y[:5] = 400
+    assert effective_rows(y.astype(float), np.ones(200)) < 8
+    quick = {"n_chains": 1, "n_populations": 1, "sweep": 0, "random_state": 1}
+    engine = dbrm.fit(x, y, family="poisson", transforms=[], **quick)._problem.engine
+    assert not InformationRule.of(engine).response_has_a_tail
 
 
 def test_a_fit_refuses_them_counts_them_and_predicts_sensibly():

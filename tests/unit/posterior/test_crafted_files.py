@@ -39,6 +39,7 @@ def small_posterior():
             response,
             family="poisson",
             latent=latent,
+            penalty="multiplicity",
             missing="indicator",
             scale="standard",
             transforms=["tanh"],
@@ -57,6 +58,7 @@ def sampled_posterior():
     table = pd.DataFrame(draw.normal(size=(30, 3)), columns=["a", "b", "c"])
     response = table["a"] * table["b"] + 0.3 * draw.normal(size=30)
     options = {"algorithm": "pool-gibbs", "always": ["c"], "transforms": ["sin"], "n_final": 20}
+    options |= {"prior": "jeffreys", "penalty": "bic"}
     return table, dbrm.fit(
         table, response, n_chains=2, n_populations=2, n_iter=20, random_state=2, **options
     )

@@ -259,6 +259,7 @@ def test_rows_where_a_feature_is_undefined_use_the_other_models(rng):
         x,
         y,
         transforms=["log_abs"],
+        prior="jeffreys",
         penalty=0.1,
         max_complexity=2,
         n_chains=1,
