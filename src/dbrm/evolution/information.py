@@ -37,7 +37,7 @@ from dbrm.features import (
 )
 from dbrm.status import Status
 
-__all__ = ["InformationRule", "effective_rows"]
+__all__ = ["InformationRule", "effective_rows", "has_long_tail"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
 _HANDFUL, _SHARE = 8.0, 0.25
@@ -78,7 +78,7 @@ class InformationRule:
         return cls(
             weights,
             response_is_a_dummy=exact and rule.is_a_dummy(seen.mean),
-            response_has_a_tail=exact and effective_rows(seen.mean, weights) < rule.least,
+            response_has_a_tail=exact and has_long_tail(seen.mean, weights),
         )
 
     @property
@@ -141,6 +141,12 @@ class InformationRule:
             return False
         steps = np.diff(np.sort(argument))
         return bool(np.count_nonzero(steps > half) >= self.least)
+
+
+def has_long_tail(response: Column, weights: Column | None = None) -> bool:
+    """Whether a response has only a handful of effective rows."""
+    rule = InformationRule(np.ones_like(response) if weights is None else weights)
+    return effective_rows(response, rule.weights) < rule.least
 
 
 def effective_rows(column: Column, weights: Column) -> float:

@@ -14,9 +14,23 @@ from dbrm.priors import Complexity
 __all__ = ["PRESETS", "preset_choices", "transforms_of_preset"]
 
 
-def preset_choices(preset: str | None, family: Family, n: float) -> dict[str, Any]:
-    """Values of the settings that a preset decides; `n` is the number of observations."""
-    return _CHOICES[preset](family, n)
+def preset_choices(
+    preset: str | None, family: Family, n: float, *, long_tail: bool = False
+) -> dict[str, Any]:
+    """Values of the settings that a preset decides.
+
+    Parameters
+    ----------
+    n
+        The number of observations.
+    long_tail
+        Whether a Gaussian response has a long tail, so that a handful of rows decide. Then the
+        defaults are strict, see docs/decisions/0018.
+    """
+    choices = _CHOICES[preset](family, n)
+    if preset is None and long_tail:
+        choices |= {"prior": Jeffreys(), "penalty": "bic"}
+    return choices
 
 
 def transforms_of_preset(preset: str | None, transforms: Any) -> Any:

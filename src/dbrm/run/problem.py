@@ -19,6 +19,7 @@ from dbrm.evidence import (
     find_family,
     resolve_prior,
 )
+from dbrm.evidence.links import find_link
 from dbrm.evolution import (
     ALGORITHMS,
     FeatureColumns,
@@ -29,7 +30,7 @@ from dbrm.evolution import (
     Problem,
     resolve_strategy,
 )
-from dbrm.evolution.information import InformationRule
+from dbrm.evolution.information import InformationRule, has_long_tail
 from dbrm.evolution.units import Units
 from dbrm.features import (
     Feature,
@@ -54,7 +55,8 @@ def build_problem(inputs: RunInputs) -> Problem:
     """Put data, evidence, priors and limits together into what the chains work on."""
     table, rows = inputs.table, inputs.rows
     family = find_family(inputs.settings.family)
-    settings = inputs.settings.resolved(family, inputs.observations.n)
+    long_tail = _has_long_tail(inputs, family)
+    settings = inputs.settings.resolved(family, inputs.observations.n, long_tail=long_tail)
     # The defaults or the preset have filled in what the user left open.
     assert settings.transforms is not None
     transforms = resolve_transforms(settings.transforms)
@@ -102,6 +104,15 @@ def build_problem(inputs: RunInputs) -> Problem:
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
     )
+
+
+def _has_long_tail(inputs: RunInputs, family: Family) -> bool:
+    """Whether a handful of rows decide about a Gaussian response under the identity link."""
+    link, seen = inputs.settings.link, inputs.observations
+    exact = family.exact_link is not None
+    if link is not None:
+        exact = find_link(link).name == family.exact_link
+    return exact and has_long_tail(seen.response, seen.weights)
 
 
 def _model_prior(settings: Settings, inputs: RunInputs, *, n_transforms: int) -> ModelPrior:

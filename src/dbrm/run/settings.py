@@ -418,13 +418,13 @@ class Settings:
         usual = {field.name: repr(field.default) for field in fields(self)}
         return {name: text for name, text in texts.items() if text != usual[name]}
 
-    def resolved(self, family: str | Family, n: float) -> "Settings":
-        """Fill in what is left to the defaults or the preset; `n` counts the observations."""
-        open_ = {
-            name: value
-            for name, value in preset_choices(self.preset, find_family(family), n).items()
-            if getattr(self, name) is None
-        }
+    def resolved(self, family: str | Family, n: float, *, long_tail: bool = False) -> "Settings":
+        """Fill in what is left to the defaults or the preset.
+
+        `n` counts the observations, `long_tail` tells whether a handful of them decide.
+        """
+        choices = preset_choices(self.preset, find_family(family), n, long_tail=long_tail)
+        open_ = {name: value for name, value in choices.items() if getattr(self, name) is None}
         resolved = replace(self, **open_)
         return replace(resolved, transforms=transforms_of_preset(self.preset, resolved.transforms))
 
