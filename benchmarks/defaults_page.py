@@ -36,7 +36,7 @@ def difference(results: pd.DataFrame, score: str, choice: str, reference: str) -
     """Mean difference of a score on the same truths, and its standard error."""
     table = results.pivot_table(index="number", columns="choice", values=score)
     gaps = table[choice] - table[reference]
-    if choice == reference or not gaps.count():
+    if choice == reference or gaps.count() < 2:
         return ""
     return f"{gaps.mean():+.3f} ± {gaps.std() / np.sqrt(gaps.count()):.3f}"
 
@@ -59,7 +59,7 @@ def scores_table(results: pd.DataFrame, before: str) -> str:
                 difference(results, "prediction", choice, before),
                 f"{group['power'].mean():.2f}",
                 f"{group['fdr'].mean():.2f}",
-                f"{null['false'].mean():.2f}",
+                "" if null.empty else f"{null['false'].mean():.2f}",
                 "" if np.isnan(coverage) else f"{coverage:.1%}",
                 f"{group['cpu_seconds'].median():.1f}",
                 group["number"].nunique(),
