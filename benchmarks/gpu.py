@@ -337,7 +337,7 @@ evidence of those models between the two.
 them with all weighted cross products: {{math}}`2n\\{{k(k+1)/2 + 4k\\}}` operations for
 {{math}}`k = q + 1` columns (*products*), and linear predictors, scores and weights of
 {{math}}`80 n` bytes that are written and read again (*traffic*). From 100,000 rows on both together
-are two thirds to three quarters of the time of a model; the rest is exponentials and logarithms in 64 bits, and scores, whose
+are three fifths to three quarters of the time of a model; the rest is exponentials and logarithms in 64 bits, and scores, whose
 products with few columns reach a fourth of the bandwidth. At 1,536 rows and 20 columns a third of
 the time is spent on the host, scoring and numbering a million models; a tenth on the corrections
 of inverse information matrices. With 15 columns and few rows nearly all of it is the launching of
