@@ -127,6 +127,8 @@ def refine_population(
         candidates = _climb(found, terms, start)
     else:
         candidates = found.expand(np.ones(size, dtype=np.bool_), terms.max_size)
+        # How far the approximation is off is not known from fewer.
+        found.evaluate(candidates.best_models(_BATCH))
         passing = best_before is not None and found.search_quickly(candidates, best_before)
         if not passing:
             found.search(candidates, _THOROUGH)
@@ -139,7 +141,7 @@ def _climb(found: "_Found", terms: PriorTerms, centre: Mask) -> "_Candidates":
     for number in range(_CLIMBS):
         candidates = found.expand(centre, terms.max_size)
         before = found.n
-        found.evaluate(candidates.best)
+        found.evaluate(candidates.best_models(1))
         if found.leads_to(centre, n_features) or number + 1 == _CLIMBS:
             found.search(candidates, _THOROUGH, _PROBES)
             if found.n == before or found.agrees(candidates) or found.leads_to(centre, n_features):
@@ -154,15 +156,20 @@ class _Candidates:
 
     def __init__(self, approximate: FloatArray, size: int) -> None:
         self.approximate = np.where(np.isnan(approximate), -np.inf, approximate)
-        highest = np.max(self.approximate)
+        # The model without features is evaluated anyway, and expanded worst.
+        highest = np.max(self.approximate[1:])
         models = np.flatnonzero(np.isfinite(approximate) & (self.approximate >= highest - _FAR))
         if models.size > _SHORTLIST:
             order = np.argpartition(-approximate[models], _SHORTLIST)[:_SHORTLIST]
             models = np.sort(models[order])
         self.models = models
-        self.best = models[np.argmax(self.approximate[models])][None] if models.size else models
         self._size = size
         self._masks: FloatArray = unpack_index(models, size).astype(np.float64)
+
+    def best_models(self, n: int) -> IntArray:
+        """The best models by the approximation."""
+        order = np.argsort(-self.approximate[self.models], kind="stable")
+        return np.asarray(self.models[order[:n]])
 
     def masks_of(self, models: IntArray) -> FloatArray:
         """The masks of some models, as numbers."""

@@ -186,6 +186,23 @@ def test_a_bad_approximation_costs_evaluations_only(rng):
     assert found.n_evaluated <= _MOST
 
 
+def test_an_approximation_that_prefers_the_model_without_features_is_not_believed(rng):
+    prepared = population(rng)
+
+    class Misled:
+        size = prepared.size
+        log_evidence = staticmethod(prepared.log_evidence)
+
+        def approximate_all(self, centre, max_size):
+            values = prepared.approximate_all(centre, max_size)
+            values[0] += 100.0
+            return values
+
+    found = refine_population(Misled(), terms(), **EVERYTHING)
+    truth = enumerate_population(prepared, terms(), **EVERYTHING)
+    assert missed(found, truth) < MISSED
+
+
 def test_without_an_expansion_neighbours_are_followed(rng):
     """Numbers that fail are data: steps from the null model to better ones remain."""
     prepared = population(rng)
