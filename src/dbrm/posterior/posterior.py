@@ -20,6 +20,7 @@ from dbrm.features import Feature
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.checks import Checks
 from dbrm.posterior.coefficients import averaged_coefficients
+from dbrm.posterior.covariates import covariate_table, groups_of, interaction_table
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.effects import Effects
 from dbrm.posterior.latent import LatentEffects
@@ -395,11 +396,85 @@ class Posterior(PredictionMethods):
         training = self._source.table if standardized else None
         return averaged_coefficients(self._averaged, level, conditional, training)
 
+    @property
+    def _inner_recipe(self) -> Recipe:
+        return self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
+
+    @cached_property
+    def covariates(self) -> "pd.DataFrame":
+        r"""Covariates: how probable, how important, in which direction; largest share first.
+
+        One row per column of the user's table: a factor is one covariate, whatever its levels.
+
+        Returns
+        -------
+        DataFrame
+            ``covariate``. ``probability`` that it takes part in any way: summed over the
+            models with at least one feature that uses it. ``share`` of the variation of the
+            averaged linear predictor, see below; the shares add up to one. ``direction`` of
+            the mean response as the covariate grows: ``"increasing"``, ``"decreasing"``,
+            ``"mixed"``; ``"by level"`` of a factor without order; ``"none"`` if no averaged
+            model uses it.
+
+        Notes
+        -----
+        With :math:`\hat\eta = \sum_M p_M \hat\eta_M`, averaged over models, let
+        :math:`h_S(x) = \frac1n \sum_i \hat\eta(x_S, x_{i,-S})` be what is known of it from the
+        covariates in :math:`S` alone, the others averaged over training rows. The contribution
+        of covariate :math:`j` to a row is its Shapley value, and its share is the share of
+        their variance over the rows,
+
+        .. math:: \phi_j(x) = \sum_{S \not\ni j} \frac{|S|!\,(k - |S| - 1)!}{k!}
+            \{h_{S \cup j}(x) - h_S(x)\}, \qquad
+            \mathrm{share}_j = \frac{\mathrm{var}(\phi_j)}{\sum_l \mathrm{var}(\phi_l)} .
+
+        Of an additive model in uncorrelated covariates this is the share of the explained
+        variance. Shapley values of a sum are sums of Shapley values, so that they are computed
+        feature by feature, exactly for features of up to four covariates; of larger ones what
+        single covariates do not explain is shared equally. At most 128 training rows are used,
+        evenly spaced; nothing is random. Latent effects and offsets do not take part.
+
+        A covariate is increasing if at least 95 % of all movement of the linear predictor is
+        upward while the covariate goes through its training values, the others being as in
+        each of the rows.
+        """
+        averaged, recipe = self._averaged, self._inner_recipe
+        groups = groups_of(self._merged.features, recipe)
+        always = frozenset[str]().union(*groups_of(self.always, recipe))
+
+        def probability(name: str) -> float:
+            if name in always:
+                return 1.0
+            return self._probability_of_any([j for j, g in enumerate(groups) if name in g])
+
+        return covariate_table(averaged, recipe, self._source.table, self.link, probability)
+
+    @cached_property
+    def interactions(self) -> "pd.DataFrame":
+        """Pairs of covariates that act together, in one feature, most probable first.
+
+        Returns
+        -------
+        DataFrame
+            ``first``, ``second``, ``probability`` that at least one feature in the model
+            uses both.
+        """
+        recipe = self._inner_recipe
+        groups = groups_of(self._merged.features, recipe)
+        always = groups_of(self.always, recipe)
+
+        def probability(first: str, second: str) -> float:
+            pair = {first, second}
+            if any(pair <= group for group in always):
+                return 1.0
+            return self._probability_of_any([j for j, g in enumerate(groups) if pair <= g])
+
+        return interaction_table([*always, *groups], probability)
+
     @cached_property
     def effects(self) -> Effects:
         """Effects of covariates, as in ``posterior.effects.partial_dependence("x")``."""
-        recipe = self.recipe.inner if isinstance(self.recipe, FormulaRecipe) else self.recipe
-        return Effects(self._averaged, self.recipe, recipe, self._source.table)
+        return Effects(self._averaged, self.recipe, self._inner_recipe, self._source.table)
 
     @property
     def checks(self) -> Checks:

@@ -17,10 +17,12 @@ from dbrm.report.wording import format_probability
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
 
-__all__ = ["feature_table", "model_table", "summarise"]
+__all__ = ["covariate_table", "feature_table", "model_table", "summarise"]
 
 
 _WIDTH = 100
+# Pairs less probable than this are not named, and no more than so many.
+_WORTH_NAMING, _MOST_PAIRS = 0.1, 5
 
 
 def feature_table(posterior: "Posterior", top: int) -> Table:
@@ -31,6 +33,25 @@ def feature_table(posterior: "Posterior", top: int) -> Table:
     table.add_column("complexity", justify="right")
     for row in posterior.features.head(top).itertuples():
         table.add_row(Text(row.feature), format_probability(row.inclusion), str(row.complexity))
+    return table
+
+
+def covariate_table(posterior: "Posterior", top: int) -> Table:
+    """Covariates by their share of the variation."""
+    table = _table("Covariates")
+    table.add_column("covariate", overflow="fold")
+    table.add_column("probability", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("direction")
+    for row in posterior.covariates.head(top).itertuples():
+        if row.direction == "none" and row.Index:
+            continue
+        table.add_row(
+            Text(row.covariate),
+            format_probability(row.probability),
+            f"{100 * row.share:.1f} %",
+            row.direction,
+        )
     return table
 
 
@@ -71,11 +92,15 @@ def summarise(posterior: "Posterior", top: int) -> str:
     console.print()
     console.print(feature_table(posterior, top))
     console.print()
+    console.print(covariate_table(posterior, top))
+    console.print()
     if not posterior.latent.empty:
         console.print(latent_table(posterior, top))
         console.print()
     console.print(model_table(posterior, min(top, 5)))
     console.print()
+    if together := interaction_words(posterior):
+        buffer.write(_wrap(together))
     buffer.write(_wrap(_effort(posterior)))
     for topic, text in preparation_facts(posterior.recipe):
         buffer.write(_wrap(f"{topic.capitalize()}: {text}."))
@@ -85,6 +110,22 @@ def summarise(posterior: "Posterior", top: int) -> str:
     for count, meaning in failed_evaluations(posterior):
         buffer.write(_wrap(f"{count:,} evaluations: {meaning}."))
     return buffer.getvalue().rstrip() + "\n"
+
+
+def interaction_words(posterior: "Posterior") -> str:
+    """Which pairs of covariates act together, as a sentence; nothing if none is probable."""
+    table = posterior.interactions
+    table = table[table["probability"] >= _WORTH_NAMING]
+    pairs = [
+        f"{row.first} and {row.second} ({format_probability(row.probability)})"
+        for row in table.itertuples()
+    ]
+    if not pairs:
+        return ""
+    shown = pairs[:_MOST_PAIRS]
+    if len(pairs) > len(shown):
+        shown.append(f"and {len(pairs) - len(shown)} more pairs")
+    return f"Covariates that act together, with their probability: {'; '.join(shown)}."
 
 
 def _effort(posterior: "Posterior") -> str:
