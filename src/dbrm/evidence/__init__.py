@@ -25,9 +25,17 @@ from dbrm.evidence.engines import (
     build_engine,
     build_out_of_core,
 )
-from dbrm.evidence.families import ExponentialFamily, Family, Gaussian, find_family
+from dbrm.evidence.families import (
+    AbstractFamily,
+    ExponentialFamily,
+    Family,
+    Gaussian,
+    JointFamily,
+    find_family,
+)
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
+from dbrm.evidence.joint.engine import JointEngine
 from dbrm.evidence.latent import Latent
 from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.latent.nodes import BoundEffect, bind
@@ -47,6 +55,7 @@ __all__ = [
     "AbstractColumns",
     "AbstractEngine",
     "AbstractExpandable",
+    "AbstractFamily",
     "AbstractOutOfCoreEngine",
     "AbstractPredictorLikelihood",
     "AbstractPrepared",
@@ -60,6 +69,8 @@ __all__ = [
     "GaussianEngine",
     "GlmEngine",
     "Jeffreys",
+    "JointEngine",
+    "JointFamily",
     "KnownVariance",
     "Latent",
     "LatentEngine",

@@ -14,6 +14,7 @@ import numpy as np
 
 from dbrm._kernels.bits import unpack_index
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
+from dbrm.evidence.joint.fit import JointFit
 from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
 from dbrm.status import Status
@@ -50,6 +51,9 @@ class ModelFit:
         Of the t distribution of the coefficients; ``inf`` means Gaussian.
     latent
         Posterior of the latent effects of the model, ``None`` if it has none.
+    joint
+        All parameters of a model with ancillary ones or several linear predictors, of which
+        `coefficients` are the first; ``None`` for a generalised linear model.
     """
 
     log_evidence: float
@@ -60,6 +64,7 @@ class ModelFit:
     degrees_of_freedom: float
     status: Status
     latent: LatentFit | None = None
+    joint: JointFit | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Which engine answers for which family."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
@@ -12,12 +12,20 @@ from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, ScoreTest
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.device import choose_platform
-from dbrm.evidence.families import CompiledFamily, Family, find_family
+from dbrm.evidence.families import (
+    AbstractFamily,
+    CompiledFamily,
+    Family,
+    JointFamily,
+    find_family,
+)
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
+from dbrm.evidence.joint.engine import JointEngine
 from dbrm.evidence.latent.nodes import BoundEffect
 from dbrm.evidence.latent_engine import LatentEngine
 from dbrm.evidence.links import Link, find_link
+from dbrm.evidence.observations import Observations
 from dbrm.evidence.out_of_core import AbstractColumns, AbstractOutOfCoreEngine
 from dbrm.evidence.out_of_core.gaussian import OutOfCoreGaussianEngine
 from dbrm.evidence.out_of_core.glm import OutOfCoreGlmEngine
@@ -41,49 +49,11 @@ _BOUNDED = ("log", "logit", "probit", "cloglog")
 _LARGEST_PREDICTOR = 700.0
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Observations:
-    """The response and what belongs to its rows; ``None`` where there is nothing special.
-
-    Parameters
-    ----------
-    response
-        One value per row; for binomial counts the number of successes.
-    weights
-        Frequency weights: a weight of two is the row twice.
-    offset
-        Known part of the linear predictor.
-    trials
-        Numbers of trials of a binomial response.
-    exposure
-        Observation times or areas; an offset of their logarithm under the log link.
-    """
-
-    response: Column
-    weights: Column | None = None
-    offset: Column | None = None
-    trials: Column | None = None
-    exposure: Column | None = None
-
-    @property
-    def given(self) -> dict[str, Column]:
-        """What there is, by name."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: column for name, column in named.items() if column is not None}
-
-    @property
-    def n(self) -> float:
-        """Number of observations, weights and trials counted: k trials are k rows."""
-        counts = [column for column in (self.weights, self.trials) if column is not None]
-        return float(np.prod(counts, axis=0).sum()) if counts else float(self.response.size)
-
-
 def build_engine(
     observations: Observations,
     prior: CoefficientPrior,
     *,
-    family: Family | str = "gaussian",
+    family: AbstractFamily | str = "gaussian",
     link: Link | str | None = None,
     always: Matrix | None = None,
     as_published: bool = False,
@@ -103,16 +73,21 @@ def build_engine(
         Where populations are evaluated: ``"cpu"``, ``"gpu"`` or ``"auto"``.
     """
     family = find_family(family)
+    if isinstance(family, JointFamily) and link is not None:
+        msg = f"family={family.name!r} has no link function; leave link= out."
+        raise InvalidSettingError(msg)
     link = find_link(link or family.default_link)
     _check_offset(observations, link)
-    if link.name == family.exact_link:
+    if isinstance(family, JointFamily):
+        engine: AbstractEngine = JointEngine(observations, prior, family, link, always)
+    elif link.name == family.exact_link:
         for name in ("trials", "exposure"):
             if getattr(observations, name) is not None:
                 msg = (
                     f"family={family.name!r} has no {name}; leave it out or choose another family."
                 )
                 raise InvalidDataError(msg)
-        engine: AbstractEngine = GaussianEngine(
+        engine = GaussianEngine(
             response=observations.response,
             prior=prior,
             weights=observations.weights,
@@ -120,6 +95,7 @@ def build_engine(
             offset=observations.offset,
         )
     else:
+        assert isinstance(family, Family)
         engine = GlmEngine(
             response=observations.response,
             prior=prior,
@@ -190,7 +166,7 @@ def add_latent(
     prior: CoefficientPrior,
     effects: Sequence[BoundEffect],
     *,
-    family: Family | str,
+    family: AbstractFamily | str,
     link: Link | str | None,
     always: Matrix | None,
     most: int | None = None,

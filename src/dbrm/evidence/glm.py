@@ -28,7 +28,7 @@ from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.coefficient_priors.classical import Jeffreys
 from dbrm.evidence.design import build_design, independent_columns, share_columns
 from dbrm.evidence.device import DevicePopulation, can_use_device
-from dbrm.evidence.families import CompiledFamily, Family, find_family
+from dbrm.evidence.families import CompiledFamily, Family, find_density
 from dbrm.evidence.glm_population import (
     DEPENDENCE_TOLERANCE,
     AbstractGlmPopulation,
@@ -125,7 +125,7 @@ class GlmEngine(AbstractEngine):
     refines = True
 
     def __post_init__(self) -> None:
-        family = find_family(self.family)
+        family = find_density(self.family)
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "link", find_link(self.link or family.default_link))
         _check_columns(self)

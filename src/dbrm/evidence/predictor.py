@@ -15,7 +15,7 @@ import numpy as np
 from dbrm._kernels.glm_dispersion import log_likelihood, profile_shape
 from dbrm._kernels.glm_rows import GAMMA, GAUSSIAN, NEGATIVE_BINOMIAL, linearise
 from dbrm._typing import Column
-from dbrm.evidence.families import CompiledFamily, Family
+from dbrm.evidence.families import AbstractFamily, CompiledFamily, Family
 from dbrm.evidence.links import Link
 
 __all__ = ["AbstractPredictorLikelihood", "Slope", "predictor_likelihood"]
@@ -40,7 +40,7 @@ class Slope:
 class AbstractPredictorLikelihood(ABC):
     """Rows of one response: ``total`` observations each, with this ``mean`` response."""
 
-    family: Family
+    family: AbstractFamily
     link: Link
     response: Column
     weights: Column
@@ -130,6 +130,7 @@ class _Compiled(AbstractPredictorLikelihood):
 class _Plain(AbstractPredictorLikelihood):
     def at(self, eta: Column) -> Slope:
         eta, family, weights = eta + self.offset, self.family, self.weights
+        assert isinstance(family, Family)
         with np.errstate(all="ignore"):
             mean = family.clip_mean(self.link.mean(eta))
             if np.isnan(mean).any():

@@ -23,7 +23,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
-from dbrm.evidence import AbstractPredictorLikelihood, ModelFit
+from dbrm.evidence import AbstractPredictorLikelihood, Family, ModelFit
 
 __all__ = ["DispersionPosterior", "dispersion_posteriors"]
 
@@ -120,6 +120,7 @@ class _Density:
     def __init__(
         self, likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit
     ) -> None:
+        assert isinstance(likelihood.family, Family)
         self._family = likelihood.family
         live = likelihood.total > 0
         self._y, self._weights = likelihood.response[live], likelihood.weights[live]

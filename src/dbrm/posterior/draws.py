@@ -16,7 +16,8 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
-from dbrm.evidence import Gaussian, ModelFit
+from dbrm.errors import InvalidSettingError
+from dbrm.evidence import Family, Gaussian, ModelFit
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
@@ -67,12 +68,19 @@ class CoefficientDraws:
         if self.averaged.glm is None:
             return eta
         with np.errstate(all="ignore"):
-            return self.averaged.glm.family.clip_mean(self.averaged.glm.link.mean(eta))
+            return self._family.clip_mean(self.averaged.glm.link.mean(eta))
+
+    @property
+    def _family(self) -> Family:
+        family = Gaussian() if self.averaged.glm is None else self.averaged.glm.family
+        if not isinstance(family, Family):
+            msg = f"Draws of the mean need a density for each row, and {family.name} has none."
+            raise InvalidSettingError(msg)
+        return family
 
     def log_density(self, rows: Rows) -> Matrix:
         """Log density of each response (columns) under each draw (rows)."""
-        glm, means = self.averaged.glm, self.mean(rows.table, rows.offset)
-        family = Gaussian() if glm is None else glm.family
+        family, means = self._family, self.mean(rows.table, rows.offset)
         out = np.empty_like(means)
         for draw, dispersion in enumerate(self.dispersion.tolist()):
             out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
@@ -80,8 +88,7 @@ class CoefficientDraws:
 
     def respond(self, rng: np.random.Generator, rows: Rows) -> Matrix:
         """One response for each draw (rows) and row of the table."""
-        glm, means = self.averaged.glm, self.mean(rows.table, rows.offset)
-        family = Gaussian() if glm is None else glm.family
+        family, means = self._family, self.mean(rows.table, rows.offset)
         pairs = zip(means, self.dispersion.tolist(), strict=True)
         return np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
 

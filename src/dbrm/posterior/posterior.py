@@ -14,7 +14,7 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, TableLike
 from dbrm.data import Recipe, check_response, check_vector, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence import Family, Gaussian, Link, ModelFit, find_link
+from dbrm.evidence import AbstractFamily, Gaussian, Link, ModelFit, find_link
 from dbrm.evolution import Problem
 from dbrm.features import Feature
 from dbrm.formula import FormulaRecipe
@@ -88,7 +88,7 @@ class Posterior(PredictionMethods):
         return self.record.n_rows or self._source.n_rows
 
     @property
-    def family(self) -> Family:
+    def family(self) -> AbstractFamily:
         """Distribution of the response."""
         return Gaussian() if self._source.glm is None else self._source.glm.family
 

@@ -13,7 +13,7 @@ import numpy as np
 from dbrm._kernels.prediction import quadratic_forms
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
-from dbrm.evidence import BoundEffect, ModelFit, find_link
+from dbrm.evidence import BoundEffect, Family, ModelFit, find_link
 from dbrm.features import Covariate, Feature, Ranges, evaluate
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
@@ -313,6 +313,7 @@ class AveragedModels:
                 locations, scales = locations[models], scales[models] * np.sqrt(factors)[:, None]
                 shifts = shifts[models] * factors[:, None]
                 highest = None if highest is None else highest[models]
+            assert isinstance(self.glm.family, Family)
             return FamilyMixture(
                 family=self.glm.family,
                 link=link,

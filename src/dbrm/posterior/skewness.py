@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
-from dbrm.evidence import AbstractPredictorLikelihood, ModelFit
+from dbrm.evidence import AbstractPredictorLikelihood, Family, ModelFit
 from dbrm.status import Status
 
 __all__ = ["mean_shifts"]
@@ -64,6 +64,7 @@ def mean_shifts(
 def _shift(
     likelihood: AbstractPredictorLikelihood, design: Matrix, fit: ModelFit, *, jeffreys: bool
 ) -> FloatArray:
+    assert isinstance(likelihood.family, Family)
     eta = design @ fit.coefficients + likelihood.offset
     below, here, above = (
         likelihood.family.derivatives(

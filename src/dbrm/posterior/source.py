@@ -13,11 +13,13 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table
 from dbrm.evidence import (
+    AbstractFamily,
     BoundEffect,
-    Family,
     FunctionEngine,
     GlmEngine,
     Jeffreys,
+    JointEngine,
+    JointFamily,
     LatentEngine,
     Link,
     ModelFit,
@@ -51,7 +53,7 @@ LATENT_NUMBERS = 1e6
 class Glm:
     """Family and link of a generalised linear model."""
 
-    family: Family
+    family: AbstractFamily
     link: Link
 
 
@@ -155,6 +157,8 @@ class LiveSource:
         if isinstance(engine, LatentEngine):
             return Glm(engine.family, engine.link)
         engine = engine.base if isinstance(engine, FunctionEngine) else engine
+        if isinstance(engine, JointEngine):
+            return Glm(engine.family, engine.link)
         if not isinstance(engine, GlmEngine):
             return None
         family = find_family(engine.family)
@@ -222,6 +226,11 @@ class LiveSource:
         columns = evaluate(features, self.table)[0]
         return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
 
+    @property
+    def _is_normal(self) -> bool:
+        """Whether mode and covariance are all that is known of the parameters of a model."""
+        return self.glm is None or isinstance(self.glm.family, JointFamily)
+
     def _mean_shifts(
         self,
         designs: tuple[Matrix, Matrix],
@@ -229,7 +238,7 @@ class LiveSource:
         fits: Sequence[ModelFit],
     ) -> list[FloatArray]:
         # With latent effects a fit holds posterior means already.
-        if self.glm is None or self.effects:
+        if self._is_normal or self.effects:
             return [np.zeros_like(fit.coefficients) for fit in fits]
         engine = self.problem.engine
         jeffreys = isinstance(engine, GlmEngine) and isinstance(engine.prior, Jeffreys)
@@ -242,7 +251,7 @@ class LiveSource:
         fits: Sequence[ModelFit],
     ) -> list[DispersionPosterior]:
         # Out-of-core data have so many rows that the dispersion is known.
-        if self.glm is None or self.effects or self.problem.out_of_core is not None:
+        if self._is_normal or self.effects or self.problem.out_of_core is not None:
             return [DispersionPosterior.known(fit.dispersion) for fit in fits]
         return dispersion_posteriors(self.problem.engine.likelihood(), *designs, models, fits)
 

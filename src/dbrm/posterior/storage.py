@@ -20,7 +20,16 @@ from dbrm.data import Recipe, Table
 from dbrm.data.archive import Arrays, read_archive, write_archive
 from dbrm.data.schema import refuse_unless
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
-from dbrm.evidence import BoundEffect, Family, Latent, Link, ModelFit, find_family, find_link
+from dbrm.evidence import (
+    BoundEffect,
+    Family,
+    JointFamily,
+    Latent,
+    Link,
+    ModelFit,
+    find_family,
+    find_link,
+)
 from dbrm.evolution import Candidate
 from dbrm.features import Feature, Transform, covariate, parse_feature, write_features
 from dbrm.features.sets import find_builtin
@@ -231,6 +240,9 @@ def _glm(content: dict[str, Any], family: Family | None, link: Link | None) -> G
         return None
     try:
         glm = Glm(find_family(family or names[0]), find_link(link or names[1]))
+        if isinstance(glm.family, JointFamily) and names[1] != glm.family.default_link:
+            msg = f"The run used a family of your own that is called {names[0]!r}, too."
+            raise InvalidSettingError(msg)
     except DBRMError as error:
         msg = f"{error} Pass your own to dbrm.load as family= or link=."
         raise _MissingPartError(msg) from error

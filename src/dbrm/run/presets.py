@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from dbrm.evidence import Family, Jeffreys, KnownVariance, ZellnerSiow
+from dbrm.evidence import AbstractFamily, Jeffreys, KnownVariance, ZellnerSiow
 from dbrm.evolution import Operators
 from dbrm.priors import Complexity
 
@@ -15,7 +15,7 @@ __all__ = ["PRESETS", "preset_choices", "transforms_of_preset"]
 
 
 def preset_choices(
-    preset: str | None, family: Family, n: float, *, long_tail: bool = False
+    preset: str | None, family: AbstractFamily, n: float, *, long_tail: bool = False
 ) -> dict[str, Any]:
     """Values of the settings that a preset decides.
 
@@ -48,7 +48,7 @@ def transforms_of_preset(preset: str | None, transforms: Any) -> Any:
     return transforms
 
 
-def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
+def _default(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: ARG001
     """The defaults, chosen by the comparison in docs/decisions/0018."""
     exact = family.exact_link is not None
     return {
@@ -66,7 +66,7 @@ def _default(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
     }
 
 
-def _paper_text(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
+def _paper_text(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: ARG001
     """The paper's Section 4: Jeffreys; a = e^-2 for classification, n^-2 otherwise."""
     return {
         "prior": Jeffreys(),
@@ -83,7 +83,7 @@ def _paper_text(family: Family, n: float) -> dict[str, Any]:  # noqa: ARG001
     }
 
 
-def _paper_code(family: Family, n: float) -> dict[str, Any]:
+def _paper_code(family: AbstractFamily, n: float) -> dict[str, Any]:
     """What the published scripts ran: known variance and a = 1/n; half a nat per sign."""
     if family.exact_link is not None:
         return {
@@ -114,7 +114,7 @@ def _paper_code(family: Family, n: float) -> dict[str, Any]:
     }
 
 
-_CHOICES: dict[str | None, Callable[[Family, float], dict[str, Any]]] = {
+_CHOICES: dict[str | None, Callable[[AbstractFamily, float], dict[str, Any]]] = {
     None: _default,
     "paper_text": _paper_text,
     "paper_code": _paper_code,

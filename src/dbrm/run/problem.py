@@ -9,8 +9,8 @@ from dbrm.data import AbstractRows, Block, Table
 from dbrm.errors import DBRMError, InvalidDataError, InvalidSettingError, UnknownNameError
 from dbrm.evidence import (
     AbstractEngine,
+    AbstractFamily,
     AbstractOutOfCoreEngine,
-    Family,
     Jeffreys,
     add_latent,
     bind,
@@ -106,7 +106,7 @@ def build_problem(inputs: RunInputs) -> Problem:
     )
 
 
-def _has_long_tail(inputs: RunInputs, family: Family) -> bool:
+def _has_long_tail(inputs: RunInputs, family: AbstractFamily) -> bool:
     """Whether a handful of rows decide about a Gaussian response under the identity link."""
     link, seen = inputs.settings.link, inputs.observations
     exact = family.exact_link is not None
@@ -129,7 +129,7 @@ def _model_prior(settings: Settings, inputs: RunInputs, *, n_transforms: int) ->
 def _engine(
     settings: Settings,
     inputs: RunInputs,
-    family: Family,
+    family: AbstractFamily,
     always: tuple[Feature, ...],
     latent: LatentTerms,
 ) -> AbstractEngine:
@@ -192,7 +192,7 @@ def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:
 
 
 def _default_steps(
-    settings: Settings, family: Family, latent: LatentTerms, rows: AbstractRows | None
+    settings: Settings, family: AbstractFamily, latent: LatentTerms, rows: AbstractRows | None
 ) -> DefaultSteps:
     if latent.effects:
         return DefaultSteps.LATENT

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self, TypedDict, final
 
 from dbrm.errors import InvalidSettingError, UnknownNameError, suggest
 from dbrm.evidence import (
+    AbstractFamily,
     CoefficientPrior,
     EvidenceFunction,
-    Family,
     Latent,
     Link,
     find_family,
@@ -212,7 +212,7 @@ class Settings:
         it. If it holds this very run already, the run goes on from there.
     """
 
-    family: str | Family = "gaussian"
+    family: str | AbstractFamily = "gaussian"
     link: str | Link | None = None
     prior: str | Mapping[str, Any] | CoefficientPrior | None = None
     penalty: str | float | ModelPrior | None = None
@@ -418,7 +418,9 @@ class Settings:
         usual = {field.name: repr(field.default) for field in fields(self)}
         return {name: text for name, text in texts.items() if text != usual[name]}
 
-    def resolved(self, family: str | Family, n: float, *, long_tail: bool = False) -> "Settings":
+    def resolved(
+        self, family: str | AbstractFamily, n: float, *, long_tail: bool = False
+    ) -> "Settings":
         """Fill in what is left to the defaults or the preset.
 
         `n` counts the observations, `long_tail` tells whether a handful of them decide.
@@ -432,7 +434,7 @@ class Settings:
 class SettingsOptions(TypedDict, total=False):
     """The fields of `Settings` as keyword arguments, for editors and type checkers."""
 
-    family: str | Family
+    family: str | AbstractFamily
     link: str | Link | None
     prior: str | Mapping[str, Any] | CoefficientPrior | None
     penalty: str | float | ModelPrior | None

@@ -4,7 +4,8 @@ A family sees responses, means and a dispersion; never columns or coefficients. 
 subclass `Family` and write its density, score and information; for an exponential family
 subclass `ExponentialFamily`, where the variance gives score and information. Either runs
 through the Python engine, and `dbrm.testing.check_family` tells whether it is right.
-`CompiledFamily` is for families known to the kernels.
+`CompiledFamily` is for families known to the kernels, `JointFamily` for likelihoods that are no
+sum over rows of functions of one linear predictor.
 """
 
 # ruff: noqa: ARG002 - all families share one set of signatures.
@@ -19,9 +20,19 @@ from dbrm._choices import Choices
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray, Mask
 from dbrm.errors import InvalidDataError
+from dbrm.evidence.joint.likelihood import JointLikelihood
 from dbrm.evidence.links import Link
+from dbrm.evidence.observations import Observations
 
-__all__ = ["FAMILIES", "CompiledFamily", "ExponentialFamily", "Family", "register"]
+__all__ = [
+    "FAMILIES",
+    "AbstractFamily",
+    "CompiledFamily",
+    "ExponentialFamily",
+    "Family",
+    "JointFamily",
+    "register",
+]
 
 # Smallest expected information of one observation: keeps information matrices invertible.
 _SMALLEST_INFORMATION = 1e-15
@@ -29,14 +40,8 @@ _SMALLEST_INFORMATION = 1e-15
 _FARTHEST = 80.0
 
 
-class Family(ABC):
-    r"""A response distribution with mean :math:`\mu = g^{-1}(\eta)` and dispersion :math:`\phi`.
-
-    The dispersion stands for whatever ancillary parameter the distribution has, positive and
-    common to all rows: a variance, one over a shape. All methods work element by element.
-    Responses of a binomial kind are numbers of successes out of ``trials``, with the mean the
-    probability of one success.
-    """
+class AbstractFamily(ABC):
+    """What all families have: a name, a link, and the range of their responses."""
 
     #: The name by which users ask for it.
     name: ClassVar[str]
@@ -89,6 +94,16 @@ class Family(ABC):
         else:
             inside = (response > low) & (response < high)
         require(inside & np.isfinite(response), self.name, _range(self), response)
+
+
+class Family(AbstractFamily):
+    r"""A response distribution with mean :math:`\mu = g^{-1}(\eta)` and dispersion :math:`\phi`.
+
+    The dispersion stands for whatever ancillary parameter the distribution has, positive and
+    common to all rows: a variance, one over a shape. All methods work element by element.
+    Responses of a binomial kind are numbers of successes out of ``trials``, with the mean the
+    probability of one success.
+    """
 
     @abstractmethod
     def log_density(
@@ -203,6 +218,22 @@ class Family(ABC):
         return np.clip(mean, np.nextafter(low, high), np.nextafter(high, low))
 
 
+class JointFamily(AbstractFamily):
+    """A family whose log likelihood is no sum over rows of functions of one linear predictor.
+
+    It may have ancillary parameters, several linear predictors, or rows that depend on each
+    other. Its models are evaluated by `dbrm.evidence.joint.engine.JointEngine`.
+    """
+
+    @abstractmethod
+    def bind(self, observations: Observations) -> JointLikelihood:
+        """The log likelihood of these observations, once they are checked."""
+
+    @abstractmethod
+    def predictor_label(self, response: str) -> str:
+        """What the linear predictor of a response of this name is, in words."""
+
+
 class ExponentialFamily(Family):
     r"""An exponential family: score and information follow from the variance,
 
@@ -225,8 +256,8 @@ class ExponentialFamily(Family):
         return np.asarray(n / self.variance(mean, dispersion))
 
 
-FAMILIES: Choices[Family] = Choices("family", also="; or pass a Family object")
-Registered = TypeVar("Registered", bound=type[Family])
+FAMILIES: Choices[AbstractFamily] = Choices("family", also="; or pass a Family object")
+Registered = TypeVar("Registered", bound=type[AbstractFamily])
 
 
 def register(family: Registered) -> Registered:
@@ -275,7 +306,7 @@ def require(condition: Mask, family: str, what: str, y: Column) -> None:
         raise InvalidDataError(msg)
 
 
-def _range(family: Family) -> str:
+def _range(family: AbstractFamily) -> str:
     """The range of the response in words."""
     if family.support == (0.0, np.inf):
         return "whole numbers >= 0 (counts)" if family.discrete else "positive and finite"

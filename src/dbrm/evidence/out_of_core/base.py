@@ -16,7 +16,7 @@ from dbrm.data import AbstractRows, Block
 from dbrm.evidence.base import AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.design import share_columns
-from dbrm.evidence.families import FAMILIES, Family
+from dbrm.evidence.families import FAMILIES, AbstractFamily
 from dbrm.evidence.glm_prior import glm_prior
 from dbrm.evidence.links import Link, find_link
 
@@ -137,7 +137,7 @@ def add_up(parts: Any) -> Any:
 
 
 def unsupported_out_of_core(
-    family: Family, link: Link | str | None, prior: CoefficientPrior
+    family: AbstractFamily, link: Link | str | None, prior: CoefficientPrior
 ) -> str:
     """Why there is no engine for this out of core, and what to try; empty if there is one."""
     found = find_link(link or family.default_link)

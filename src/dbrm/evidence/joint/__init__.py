@@ -1,0 +1,1 @@
+"""Likelihoods that are no sum over rows of functions of one linear predictor."""

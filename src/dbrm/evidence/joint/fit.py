@@ -1,0 +1,54 @@
+"""The parameters of one model of a joint likelihood, for reports and predictions."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from dbrm._typing import FloatArray, Matrix
+
+if TYPE_CHECKING:
+    from dbrm.evidence.joint.likelihood import JointLikelihood
+
+__all__ = ["JointFit"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JointFit:
+    """Posterior mode and covariance of all parameters, of the raw columns.
+
+    Parameters
+    ----------
+    ancillary
+        Ancillary parameters.
+    coefficients
+        Columns of the model, those of every model first, by linear predictors.
+    covariance
+        Of ancillary parameters, then of the coefficients, column by column.
+    """
+
+    ancillary: FloatArray
+    coefficients: Matrix
+    covariance: Matrix
+
+    def first_predictor(self, likelihood: "JointLikelihood") -> tuple[FloatArray, Matrix]:
+        """Coefficients of the first predictor, intercept first, and their covariance.
+
+        Where there is no intercept it is zero and certain.
+        """
+        a, m, position = self.ancillary.size, self.coefficients.shape[1], likelihood.intercept
+        intercept = 0.0 if position is None else float(self.ancillary[position])
+        values = np.concatenate([[intercept], self.coefficients[:, 0]])
+        places = a + m * np.arange(len(self.coefficients))
+        covariance = np.zeros((values.size, values.size))
+        covariance[1:, 1:] = self.covariance[np.ix_(places, places)]
+        if position is not None:
+            own = np.concatenate([[position], places])
+            covariance = self.covariance[np.ix_(own, own)]
+        return values, covariance
+
+    def dispersion(self, likelihood: "JointLikelihood") -> float:
+        """The dispersion among the ancillary parameters; one if there is none."""
+        position = likelihood.dispersion
+        return 1.0 if position is None else float(np.exp(self.ancillary[position]))
