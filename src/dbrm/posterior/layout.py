@@ -67,6 +67,18 @@ _RECORD = Record(
     ),
 )
 
+_PATH_STEP = Record(
+    {
+        "complexity": Whole(),
+        "size": Whole(),
+        "formula": Text(),
+        "features": _TEXTS,
+        "r2": Nullable(Real(high=1.0)),
+        "log_evidence": Real(),
+        "probability": Real(low=0.0, high=1.0),
+    }
+)
+
 _CONTENT = Record(
     {
         "format": Whole(1),
@@ -89,7 +101,9 @@ _CONTENT = Record(
         "draws": ListOf(Text(), "draws"),
         "ranges": ListOf(Text(), "ranges"),
         "candidate": Nullable(Record({"feature": Text(), "gain": Real()})),
-    }
+        "path": ListOf(_PATH_STEP),
+    },
+    optional=frozenset({"path"}),
 )
 
 

@@ -27,10 +27,11 @@ from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.model import FittedModel
 from dbrm.posterior.new_data import PredictionMethods
+from dbrm.posterior.path import PathStep, find_path, path_table
 from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import Rows
-from dbrm.posterior.source import LiveSource, Source
+from dbrm.posterior.source import LiveSource, Source, StoredSource
 from dbrm.posterior.spelling import Spellings, read_feature
 from dbrm.search import effects_of
 
@@ -304,6 +305,34 @@ class Posterior(PredictionMethods):
         return self._describe(
             features, self._effect_masks[rank], self._averaged.fits[rank], probability
         )
+
+    @cached_property
+    def _path(self) -> list[PathStep]:
+        """The path; of a file of an older version none."""
+        return self._source.path if isinstance(self._source, StoredSource) else find_path(self)
+
+    @cached_property
+    def path(self) -> "pd.DataFrame":
+        r"""The path of formulas: the most probable one of every complexity, simplest first.
+
+        Complexities at which nothing has a larger evidence than a simpler formula are left
+        out, unless it is the most probable of all. Compared are the models that the search kept
+        and the submodels of the best one.
+
+        Returns
+        -------
+        DataFrame
+            ``complexity``, summed over the features, and their number, ``size``. ``formula``
+            with fitted coefficients, and ``features``, their texts. ``r2``, the explained share
+            of the variation, :math:`1 - \exp\{2(\ell_0 - \ell)/n\}` with the log likelihood
+            :math:`\ell_0` of the model without features (for a Gaussian response the usual
+            :math:`R^2`). ``log_evidence``, and ``step``, what it gains over the row before.
+            ``probability`` of this very set of features.
+        """
+        if not self._path:
+            msg = "The file was written before there was a path of formulas: fit again for it."
+            raise InvalidDataError(msg)
+        return path_table(self._path)
 
     @property
     def _best(self) -> tuple[Positions, Mask]:

@@ -6,7 +6,7 @@ fits that were made before it was saved (`StoredSource`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from dbrm.posterior.dispersion import DispersionPosterior, dispersion_posteriors
 from dbrm.posterior.limits import fitted_ranges
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
+
+if TYPE_CHECKING:
+    from dbrm.posterior.path import PathStep
 
 __all__ = ["AveragedFits", "Glm", "LiveSource", "Source", "StoredSource", "count_averaged"]
 
@@ -265,6 +268,8 @@ class StoredSource:
     ----------
     reports
         Fits of the best and the median probability model, by their features and effects.
+    path
+        The path of formulas; files of older versions have none.
     """
 
     table: Table
@@ -275,6 +280,7 @@ class StoredSource:
     effects: tuple[BoundEffect, ...]
     averaged: AveragedFits
     reports: dict[tuple[int, ...], ModelFit]
+    path: "list[PathStep]"
 
     def training(self) -> None:
         return None

@@ -46,6 +46,7 @@ from dbrm.posterior.latent_storage import (
 )
 from dbrm.posterior.layout import POSTERIOR
 from dbrm.posterior.merge import Merged
+from dbrm.posterior.path import PathStep
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.source import AveragedFits, Glm, Source, StoredSource
@@ -85,6 +86,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "draws": list(posterior.diagnostics.rhat),
         "ranges": list(posterior._averaged.ranges),
         "candidate": candidate and asdict(candidate),
+        "path": [step.to_dict() for step in posterior._path],
     }
     arrays: Arrays = {
         "probability": merged.probability,
@@ -304,6 +306,7 @@ def _restore(
             ranges={text: (low, high) for text, (low, high) in ranges.items()},
             fitted=arrays["fitted_ranges"],
         ),
+        path=[PathStep.from_dict(step) for step in content.get("path", ())],
         reports=dict(
             zip(
                 _reported(content, features),

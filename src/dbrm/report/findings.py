@@ -22,6 +22,8 @@ _ORDER = {"bad": 0, "care": 1, "good": 2}
 # A model with less probability than the first of these is one among many.
 _LITTLE, _HALF, _MOST = 0.1, 0.5, 0.95
 _MUCH_LOST, _ENOUGH_AVERAGED = 0.01, 0.95
+# A difference in log evidence not worth more than a bare mention (Kass and Raftery 1995).
+_A_MENTION = 1.1
 # Names in a sentence.
 _MANY = 5
 # With fewer rows, or fewer rows than these beyond the coefficients, chance alone fits well.
@@ -42,7 +44,7 @@ class Finding:
 def find(posterior: "Posterior") -> list[Finding]:
     """Everything to know about a run, the worst first."""
     found = [*_chains(posterior), *_end(posterior), *_rows(posterior), _formula(posterior)]
-    found += [*_fit(posterior), *_kept(posterior)]
+    found += [*_fit(posterior), *_kept(posterior), *_simpler(posterior)]
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
@@ -89,6 +91,24 @@ def _formula(posterior: "Posterior") -> Finding:
     if best.probability >= _LITTLE:
         return Finding("care", "Several formulas compete", several + advice)
     return Finding("bad", "No single formula can be trusted", several + advice)
+
+
+def _simpler(posterior: "Posterior") -> list[Finding]:
+    """A simpler formula with as much evidence, up to what is not worth more than a mention."""
+    steps = posterior._path
+    if not steps:
+        return []
+    best = max(steps, key=lambda step: step.probability)
+    least = best.log_evidence - _A_MENTION
+    for step in steps:
+        if 0 < step.complexity < best.complexity and step.log_evidence >= least:
+            text = (
+                f"{display(step.formula)} has complexity {step.complexity} instead of "
+                f"{best.complexity}, and the data do not tell the two apart: posterior.path "
+                "compares formulas by complexity."
+            )
+            return [Finding("good", "A simpler formula does as well", text)]
+    return []
 
 
 def _rows(posterior: "Posterior") -> list[Finding]:

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
     from dbrm.posterior import Posterior
 
-__all__ = ["draw_chains", "draw_complexity", "draw_image", "draw_inclusion", "draw_models"]
+__all__ = [
+    "draw_chains",
+    "draw_complexity",
+    "draw_image",
+    "draw_inclusion",
+    "draw_models",
+    "draw_path",
+]
 
 
 def draw_inclusion(posterior: "Posterior", top: int | None, ax: Any) -> "Axes":
@@ -150,6 +157,34 @@ def draw_complexity(posterior: "Posterior", ax: Any) -> "Axes":
     axes.set_xlim(seen[0] - 1.0, seen[-1] + 1.0)
     axes.locator_params(axis="x", integer=True)
     tidy(axes, x="complexity of the model (sum over its features)", y="posterior probability")
+    return axes
+
+
+def draw_path(posterior: "Posterior", ax: Any) -> "Axes":
+    """What each formula of the path leaves unexplained, against its complexity."""
+    table = posterior.path
+    axes: Axes = ax if ax is not None else new_axes(2.2)
+    left = 1.0 - table["r2"].to_numpy()
+    explained = bool(np.all(np.isfinite(left)))
+    # What is left of a perfect fit is rounding.
+    values = np.maximum(left, 1e-16) if explained else table["log_evidence"].to_numpy()
+    complexity, best = table["complexity"].to_numpy(), int(table["probability"].argmax())
+    axes.step(complexity, values, where="post", color=GREY, linewidth=0.8, zorder=1)
+    colours = np.where(np.arange(values.size) == best, BLUE, GREY).tolist()
+    axes.scatter(complexity, values, s=14, c=colours, zorder=2)
+    if explained:
+        axes.set_yscale("log")
+    axes.locator_params(axis="x", integer=True)
+    tidy(
+        axes,
+        x="complexity of the formula",
+        y="share of the variation left" if explained else "log evidence",
+    )
+    label = display(" + ".join(table["features"].iloc[best]) or "(intercept only)")
+    title = f"most probable: {label}"
+    axes.set_title(
+        fit_text(axes, title, size=SMALL), fontsize=SMALL, color=BLUE, loc="left", parse_math=False
+    )
     return axes
 
 

@@ -80,6 +80,13 @@ class Plots:
         """Posterior of the complexity of the model, summed over its features."""
         return model_pictures.draw_complexity(self._posterior, ax)
 
+    def path(self, ax: Any = None) -> "Axes":
+        """What each formula of `dbrm.Posterior.path` leaves unexplained, against its complexity.
+
+        The most probable one is blue.
+        """
+        return model_pictures.draw_path(self._posterior, ax)
+
     def chains(self, top: int | None = None, ax: Any = None) -> "Axes":
         """Inclusion probabilities by each chain alone (dots) and after merging (bars).
 
