@@ -21,6 +21,7 @@ from dbrm.data.out_of_core import (
     learn_from_batches,
     open_batches,
     read_extra,
+    read_into_memory,
     take_sample,
 )
 from dbrm.data.recipe import Recipe
@@ -55,6 +56,7 @@ __all__ = [
     "learn_recipe",
     "open_batches",
     "read_extra",
+    "read_into_memory",
     "read_numbers",
     "read_table",
     "refuse_other_order",

@@ -322,8 +322,9 @@ class FeatureColumns(AbstractColumns):
         return tuple(sorted({name for feature in self.features for name in feature.covariates}))
 
     @property
-    def sources(self) -> tuple[Feature, ...]:
-        return self.features
+    def sources(self) -> tuple[str, ...]:
+        # The text holds all numbers: chains with the same feature share its column.
+        return tuple(feature.text for feature in self.features)
 
     def make(self, block: Block) -> list[Column]:
         reader, cache = Reader(block.columns), ColumnCache()

@@ -14,6 +14,7 @@ from dbrm.data.out_of_core.rows import (
     MemoryRows,
     choose_sample,
     read_extra,
+    read_into_memory,
     take_sample,
 )
 from dbrm.data.out_of_core.sources import is_source, open_batches
@@ -31,5 +32,6 @@ __all__ = [
     "open_batches",
     "open_dataset",
     "read_extra",
+    "read_into_memory",
     "take_sample",
 ]

@@ -21,6 +21,7 @@ __all__ = [
     "MemoryRows",
     "choose_sample",
     "read_extra",
+    "read_into_memory",
     "rows_within",
     "take_sample",
 ]
@@ -155,6 +156,24 @@ def read_extra(name: str, content: Any, n_rows: int) -> Column:
     if name == "weights":
         return check_weights(content, n_rows)
     return check_vector(content, n_rows, name=name)
+
+
+def read_into_memory(rows: AbstractRows) -> MemoryRows:
+    """Return the same rows, read once."""
+    values = np.empty((rows.n_rows, len(rows.names)), order="F")
+    extras: dict[str, Column] = {}
+    for block in rows.map(_unchanged, rows.names):
+        here = slice(block.start, block.start + block.n_rows)
+        for j, name in enumerate(rows.names):
+            values[here, j] = block.columns[name]
+        for name, column in block.extras.items():
+            extras.setdefault(name, np.empty(rows.n_rows))[here] = column
+    values.flags.writeable = False
+    return MemoryRows(Table(rows.names, values), extras)
+
+
+def _unchanged(block: Block) -> Block:
+    return block
 
 
 def choose_sample(n_rows: int, wanted: int) -> IntArray:

@@ -1,12 +1,12 @@
 """Rows out of core on a graphics processor: their response, and columns as they are needed.
 
 Rows are read in blocks of the data's own size and held in larger ones. Columns stay on the device
-from one population to the next, which has most of them in common.
+from one population to the next, which has most of them in common, for all chains.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -22,7 +22,7 @@ __all__ = ["DeviceRows", "HeldPopulation", "Part", "work_ahead"]
 # Rows of one block on the device.
 _MOST_ROWS = 1 << 18
 # Numbers in columns that are kept for the next population.
-_MOST_NUMBERS = 500_000_000
+_MOST_NUMBERS = 1_000_000_000
 # Models whose sums are worked out together.
 _BATCHES = (16, 256)
 # Threads of one chain that make columns.
@@ -50,9 +50,8 @@ def work_ahead(work: Callable[[Given], Done], items: Iterable[Given]) -> Iterato
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """A standardised column in blocks on the device, and what it was made of."""
+    """A standardised column in blocks on the device."""
 
-    source: object
     blocks: tuple[Any, ...]
     is_bad: bool
 
@@ -78,34 +77,36 @@ class DeviceRows:
         self._block = min(padded_rows(n_rows), _MOST_ROWS)
         self._most_columns = max(_MOST_NUMBERS // n_rows, 1)
         self._response: tuple[Any, ...] = ()
-        self._columns: dict[int, _Column] = {}
+        self._columns: dict[Hashable, _Column] = {}
         self._lock = Lock()
 
     def hold(
-        self, sources: Sequence[object], read: Callable[[IntArray], Iterable[Part]]
+        self, sources: Sequence[Hashable], read: Callable[[IntArray], Iterable[Part]]
     ) -> "HeldPopulation":
         """Hold the columns of a population; `read` visits the rows for some of them.
 
-        Columns of the same source, by identity, are read once.
+        Columns of equal sources are read once.
         """
         with self._lock:
-            columns = [self._columns.pop(id(source), None) for source in sources]
-        missing = np.array([j for j, column in enumerate(columns) if column is None], dtype=int)
+            found = {source: self._columns.get(source) for source in sources}
+        missing = np.array([j for j, source in enumerate(sources) if found[source] is None], int)
         if missing.size or not self._response:
-            found, response = self._read(read(missing), missing.size)
+            columns, response = self._read(read(missing), missing.size)
             self._response = self._response or response
-            for j, (blocks, is_bad) in zip(missing.tolist(), found, strict=True):
-                columns[j] = _Column(sources[j], blocks, is_bad)
-        held = [column for column in columns if column is not None]
+            found |= {sources[j]: column for j, column in zip(missing, columns, strict=True)}
+        held = {source: column for source, column in found.items() if column is not None}
         with self._lock:
-            self._columns.update({id(column.source): column for column in held})
+            # Those used last are dropped last.
+            for source, column in held.items():
+                self._columns.pop(source, None)
+                self._columns[source] = column
             for oldest in list(self._columns)[: -self._most_columns]:
                 del self._columns[oldest]
-        return self._assemble(held)
+        return self._assemble([held[source] for source in sources])
 
     def _read(
         self, parts: Iterable[Part], n_columns: int
-    ) -> tuple[list[tuple[tuple[Any, ...], bool]], tuple[Any, ...]]:
+    ) -> tuple[list[_Column], tuple[Any, ...]]:
         """Columns and response of all rows, block by block on the device."""
         bad = np.zeros(n_columns, dtype=np.bool_)
         buffer, place = np.zeros((n_columns + 4, self._block)), 0
@@ -127,7 +128,7 @@ class DeviceRows:
         response, free = slice(4), range(4, n_columns + 4)
         return (
             [
-                (tuple(block[row] for block in blocks), bool(is_bad))
+                _Column(tuple(block[row] for block in blocks), bool(is_bad))
                 for row, is_bad in zip(free, bad, strict=True)
             ],
             tuple(block[response] for block in blocks),

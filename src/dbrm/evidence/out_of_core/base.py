@@ -6,6 +6,7 @@ neither features nor the search, as all engines.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -44,8 +45,8 @@ class AbstractColumns(ABC):
 
     @property
     @abstractmethod
-    def sources(self) -> tuple[object, ...]:
-        """What each column is made of: columns of one object are equal."""
+    def sources(self) -> tuple[Hashable, ...]:
+        """What each column is made of: columns of equal sources are equal."""
 
     @abstractmethod
     def make(self, block: Block) -> list[Column]:
@@ -73,7 +74,7 @@ class Joined(AbstractColumns):
         return tuple(dict.fromkeys([*self.first.needs, *self.second.needs]))
 
     @property
-    def sources(self) -> tuple[object, ...]:
+    def sources(self) -> tuple[Hashable, ...]:
         return (*self.first.sources, *self.second.sources)
 
     def make(self, block: Block) -> list[Column]:

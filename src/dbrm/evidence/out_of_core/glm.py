@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
-from dbrm.data import AbstractRows, Block
+from dbrm.data import AbstractRows, Block, read_into_memory
 from dbrm.evidence.base import AbstractExpandable, CountCallback, ModelFit
 from dbrm.evidence.design import independent_columns
 from dbrm.evidence.device import DeviceRows
@@ -38,8 +38,9 @@ _NEAR, _COMPARED, _REPORTED = 0.3, 1e-3, 1e-6
 # Numbers of a population that are held in memory while its models are compared, rather than
 # computed in every pass.
 _MOST_HELD = 20_000_000
-# The same on a device.
+# The same on a device, and numbers of all rows that are read into memory for it.
 _MOST_ON_DEVICE = 1_000_000_000
+_MOST_READ = 500_000_000
 # Passes after which the likelihood is expanded where the fit is.
 _MOST_PASSES = 12
 
@@ -69,6 +70,8 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
     def __post_init__(self) -> None:
         # A pass that also finds responses outside the family's domain, before the search.
         self._constants  # noqa: B018
+        # Before chains ask for it, each in its own thread.
+        self._rows_at_hand  # noqa: B018
 
     @property
     def _family(self) -> CompiledFamily:
@@ -137,10 +140,18 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         link = self.sample_engine.link
         assert isinstance(link, Link)
         assert link.code is not None
-        passes = Passes(self.rows, self._family.code, link.code, both, location, scale)
+        passes = Passes(self._rows_at_hand, self._family.code, link.code, both, location, scale)
         if self._device_rows is not None and self._can_hold(start.size, _MOST_ON_DEVICE):
             passes = passes.hold_on(self._device_rows)
         return passes, start
+
+    @cached_property
+    def _rows_at_hand(self) -> AbstractRows:
+        """The rows, read into memory for a device, which asks for few columns many times."""
+        numbers = self.n_rows * (len(self.rows.names) + 4)
+        if self._device_rows is None or not self._can_hold(1, _MOST_ON_DEVICE):
+            return self.rows
+        return read_into_memory(self.rows) if numbers <= _MOST_READ else self.rows
 
     @cached_property
     def _device_rows(self) -> DeviceRows | None:
