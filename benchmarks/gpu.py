@@ -1,8 +1,8 @@
 """A graphics processor beside the cores of the same machine: models per second, and whole fits.
 
 Run ``python benchmarks/gpu.py`` on a machine with one; it writes ``docs/results/gpu.md``.
-``--only limits``, ``evaluations``, ``fits`` or ``accuracy`` runs a part and keeps its numbers in
-``--folder``; ``--page`` writes the page from the parts kept there. Accuracy needs no device.
+``--only limits``, ``evaluations``, ``chains``, ``fits`` or ``accuracy`` runs a part and keeps its
+numbers in ``--folder``; ``--page`` writes the page from the parts kept there.
 ``--quick`` takes few rows: does the program run? On the CPU that takes a minute.
 """
 
@@ -11,6 +11,8 @@ import json
 import os
 import tempfile
 import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -25,7 +27,7 @@ import dbrm  # noqa: E402
 from dbrm.evidence import GlmEngine, resolve_prior  # noqa: E402
 from dbrm.evidence.device.platform import load_program  # noqa: E402
 
-PARTS = ("limits", "evaluations", "fits", "accuracy")
+PARTS = ("limits", "evaluations", "chains", "fits", "accuracy")
 # Rows and columns of populations.
 CASES = [(n, q) for n in (1_536, 10_000, 100_000, 1_000_000) for q in (15, 20)]
 # All models of these would take minutes: some of them stand for all.
@@ -136,6 +138,38 @@ def on_cores(y, prior, X):
     return used, masks[0], found[0]
 
 
+# Populations of several chains.
+
+
+def measure_chains(platform, quick):
+    """All models of four populations, one after the other and in four threads."""
+    found = []
+    for n, q in [(300, 8)] if quick else [(1_536, 15), (10_000, 15), (100_000, 15)]:
+        prior = resolve_prior("bic")
+        tables = [simulate(n, q, seed) for seed in range(4)]
+        populations = [GlmEngine(y, prior, platform=platform).prepare(X) for X, y in tables]
+
+        def evaluate(population, q=q):
+            return population.log_evidence_of_all(q)[0]
+
+        alone = [evaluate(population) for population in populations]
+        seconds = {"one": [], "four": []}
+        for _ in range(3):
+            started = perf_counter()
+            for population in populations:
+                evaluate(population)
+            seconds["one"].append(perf_counter() - started)
+            started = perf_counter()
+            with ThreadPoolExecutor(4) as pool:
+                together = list(pool.map(evaluate, populations))
+            seconds["four"].append(perf_counter() - started)
+        same = all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+        best = {name: min(values) for name, values in seconds.items()}
+        found.append({"n": n, "q": q, "same": same} | best)
+        print(found[-1], flush=True)
+    return found
+
+
 # Whole fits.
 
 
@@ -200,41 +234,69 @@ def fit_once(n, rows, device, quick):
 
 # Does it matter that all models of a population are evaluated?
 
+ARMS = ("CPU, refined", "refined", "exact")
 
-def measure_accuracy(seeds, quick):
+
+def measure_accuracy(device, seeds, seconds, quick):
     """Spam and breast cancer with refined and with exact populations, for the same seeds.
 
-    By the compiled path, whose log evidences are those of the device: it only takes longer.
+    Both are evaluated on the device, and all else is the same, the sweep before the search, too;
+    the default on the CPU beside them. Several processes share the device; none starts a seed
+    after so many seconds.
     """
-    from dbrm.datasets import load_breast_cancer, load_spam
-    from dbrm.evidence.glm_population import GlmPopulation
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    names = ("breast cancer", "spam")
+    tasks = [(device, name, seed) for seed in range(1 if quick else seeds) for name in names]
+    found, ends = [], perf_counter() + seconds
+    workers = 1 if quick else max(os.cpu_count() - 4, 1)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(score_arms, *task) for task in tasks]
+        for future in as_completed(waiting):
+            if future.cancelled():
+                continue
+            found += future.result()
+            if perf_counter() > ends:
+                for other in waiting:
+                    other.cancel()
+    # The same seeds for all data and arms.
+    return sorted(found, key=lambda row: (row["data"], row["seed"], ARMS.index(row["arm"])))
 
-    usual = GlmPopulation.enumeration_limit, GlmPopulation.expansion_limit
+
+def score_arms(device, name, seed):
+    from dbrm.datasets import load_breast_cancer, load_spam
+    from dbrm.evidence.device import DevicePopulation
+
+    split = load_spam() if name == "spam" else load_breast_cancer()
+    exact = DevicePopulation.expansion_limit
     found = []
-    for name, split in (("breast cancer", load_breast_cancer()), ("spam", load_spam())):
-        for seed in range(1 if quick else seeds):
-            for exact in (False, True):
-                limits = (15, 0) if exact else usual
-                GlmPopulation.enumeration_limit, GlmPopulation.expansion_limit = limits
-                found.append({"data": name, "seed": seed, "exact": exact} | score(split, seed))
-                print(found[-1], flush=True)
+    for arm in ARMS:
+        refined = property(lambda population: population.base.expansion_limit)
+        DevicePopulation.expansion_limit = exact if arm == "exact" else refined
+        where = "cpu" if arm == ARMS[0] else device
+        found.append({"data": name, "seed": seed, "arm": arm} | score(split, seed, where))
+    DevicePopulation.expansion_limit = exact
     return found
 
 
-def score(split, seed):
+def score(split, seed, device):
     from sklearn.metrics import log_loss
 
     X, test = split.train.drop(columns=split.response), split.test
-    started = process_time()
+    started = perf_counter()
     posterior = dbrm.fit(
-        X, split.train[split.response], family="binomial", n_chains=1, random_state=seed
+        *(X, split.train[split.response]),
+        family="binomial",
+        n_chains=1,
+        random_state=seed,
+        device=device,
     )
     chance = posterior.predict(test.drop(columns=split.response))
     truth = test[split.response].to_numpy()
     return {
-        "seconds": process_time() - started,
+        "seconds": perf_counter() - started,
         "accuracy": float(np.mean((chance > 0.5) == truth)),
         "log_loss": float(log_loss(truth, chance)),
+        "log_evidence": float(posterior.models.iloc[0]["log_evidence"]),
     }
 
 
@@ -379,12 +441,12 @@ def main():
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rows", type=int, nargs="*", help="rows of the fits")
-    parser.add_argument("--seeds", type=int, default=12, help="of the fits for accuracy")
+    parser.add_argument("--seeds", type=int, default=100, help="of the fits for accuracy")
+    parser.add_argument("--seconds", type=float, default=300.0, help="to start them in")
     parser.add_argument("--folder", type=Path, default=RESULTS / "numbers" / "gpu")
     options = parser.parse_args()
-    platform = "cpu" if options.quick else "gpu"
-    needed = not (options.quick or options.page or options.only == "accuracy")
-    if needed and not load_program().find_devices("gpu"):
+    platform = device = "cpu" if options.quick else "gpu"
+    if not (options.quick or options.page) and not load_program().find_devices("gpu"):
         print("There is no graphics processor here: nothing is measured.")
         return
     for part in () if options.page else PARTS:
@@ -394,10 +456,12 @@ def main():
             numbers = measure_limits(options.quick)
         elif part == "evaluations":
             numbers = measure_evaluations(platform, options.quick)
+        elif part == "chains":
+            numbers = measure_chains(platform, options.quick)
         elif part == "accuracy":
-            numbers = measure_accuracy(options.seeds, options.quick)
+            numbers = measure_accuracy(device, options.seeds, options.seconds, options.quick)
         else:
-            numbers = measure_fits(platform, options.rows, options.quick)
+            numbers = measure_fits(device, options.rows, options.quick)
         options.folder.mkdir(parents=True, exist_ok=True)
         kept = {"measured": machine(), "numbers": numbers}
         text = json.dumps(kept, indent=1, default=float) + "\n"

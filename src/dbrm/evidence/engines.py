@@ -151,13 +151,19 @@ def _check_range(name: str, predictor: Column) -> None:
 
 
 def build_out_of_core(
-    engine: AbstractEngine, rows: AbstractRows, sample: Block, always: AbstractColumns
+    engine: AbstractEngine,
+    rows: AbstractRows,
+    sample: Block,
+    always: AbstractColumns,
+    *,
+    device: str = "cpu",
 ) -> AbstractOutOfCoreEngine:
     """The engine for all rows, where `engine` answers for a sample of them."""
     if isinstance(engine, GaussianEngine):
         return OutOfCoreGaussianEngine(rows, sample, engine.prior, always)
     assert isinstance(engine, GlmEngine)
-    return OutOfCoreGlmEngine(rows, sample, engine, always)
+    platform = choose_platform(device, rows.n_rows)
+    return OutOfCoreGlmEngine(rows, sample, engine, always, platform)
 
 
 def add_latent(

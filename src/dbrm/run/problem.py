@@ -141,6 +141,8 @@ def _engine(
         # The intervals of the paper.
         prior = replace(prior, degrees_of_freedom="n")
     always_columns = evaluate(always, table)[0] if always else None
+    # On a device the rows of which this is a sample are evaluated, unless the sample is searched.
+    is_sample = inputs.rows is not None and settings.subsample is None
     engine = build_engine(
         observations,
         prior,
@@ -149,7 +151,7 @@ def _engine(
         always=always_columns,
         as_published=settings.preset == "paper_code",
         evidence=settings.evidence,
-        device="cpu" if settings.preset or latent.effects else settings.device,
+        device="cpu" if settings.preset or latent.effects or is_sample else settings.device,
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (
@@ -180,7 +182,8 @@ def _all_rows_engine(
     table = inputs.table
     columns = {name: table.column(name) for name in table.names}
     sample = Block(0, table.n_rows, columns, inputs.observations.given)
-    return build_out_of_core(engine, rows, sample, FeatureColumns(always))
+    device = "cpu" if inputs.settings.preset else inputs.settings.device
+    return build_out_of_core(engine, rows, sample, FeatureColumns(always), device=device)
 
 
 def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:

@@ -169,10 +169,15 @@ def test_streamed_newton_is_newton(rng, family, always):
         np.testing.assert_allclose(np.sqrt(np.diag(b.covariance)), spread, rtol=1e-3)
 
 
+@pytest.mark.parametrize(("most_read", "block_rows"), [(0, 173), (10**6, 400)])
 @pytest.mark.usefixtures("small_blocks")
-def test_rows_on_a_device_give_the_same(rng, monkeypatch):
-    """On JAX's CPU platform; a column of the population before is not read again."""
-    monkeypatch.setattr("dbrm.evidence.device.rows._MOST_ROWS", 400)
+def test_rows_on_a_device_give_the_same(rng, monkeypatch, most_read, block_rows):
+    """On JAX's CPU platform, with rows in memory or not.
+
+    A column of the population before is not read again.
+    """
+    monkeypatch.setattr("dbrm.evidence.out_of_core.glm._MOST_READ", most_read)
+    monkeypatch.setattr("dbrm.evidence.out_of_core.glm._DEVICE_ROWS", 400)
     table, response = simulate(rng, "binomial")
     broken = table.column("a").copy()
     broken[1] = np.inf
@@ -180,7 +185,7 @@ def test_rows_on_a_device_give_the_same(rng, monkeypatch):
     extras = {"weights": rng.integers(1, 3, table.n_rows).astype(float)}
     columns = FeatureColumns(FEATURES[1:2] + FEATURES[3:5])
     whole, tall = engines(table, Observations(response, **extras), family="binomial")
-    on_device = replace(tall, sample_engine=replace(tall.sample_engine, platform="cpu"))
+    on_device = replace(tall, platform="cpu")
     masks = EVERY[:8, :3]
     expected = whole.prepare(evaluate(columns.features, table)[0]).log_evidence(masks)[0]
     found = [fit.log_evidence for fit in on_device.fit_many(columns, masks)]
@@ -192,7 +197,7 @@ def test_rows_on_a_device_give_the_same(rng, monkeypatch):
         FeatureColumns,
         "make",
         lambda self, block: (
-            made.extend(self.features if block.n_rows < 300 else ()),
+            made.extend(self.features if block.n_rows == block_rows else ()),
             make(self, block),
         )[1],
     )

@@ -63,10 +63,11 @@ class AbstractRows(AbstractParts[Block]):
 @final
 @dataclass(frozen=True, eq=False)
 class MemoryRows(AbstractRows):
-    """Rows of a table in memory; blocks are views of it."""
+    """Rows of a table in memory; blocks are views of it, of the usual size or a given one."""
 
     table: Table
     extras: Mapping[str, Column]
+    block_rows: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,8 +82,9 @@ class MemoryRows(AbstractRows):
         return self.table.binary
 
     def map(self, work: Callable[[Block], T], names: Sequence[str]) -> Iterator[T]:
-        for start in range(0, self.n_rows, blocks.BLOCK_ROWS):
-            rows = slice(start, min(start + blocks.BLOCK_ROWS, self.n_rows))
+        step = self.block_rows or blocks.BLOCK_ROWS
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, min(start + step, self.n_rows))
             yield work(
                 Block(
                     start,
@@ -158,8 +160,8 @@ def read_extra(name: str, content: Any, n_rows: int) -> Column:
     return check_vector(content, n_rows, name=name)
 
 
-def read_into_memory(rows: AbstractRows) -> MemoryRows:
-    """Return the same rows, read once."""
+def read_into_memory(rows: AbstractRows, block_rows: int) -> MemoryRows:
+    """Return the same rows, read once, in blocks of another size."""
     values = np.empty((rows.n_rows, len(rows.names)), order="F")
     extras: dict[str, Column] = {}
     for block in rows.map(_unchanged, rows.names):
@@ -169,7 +171,7 @@ def read_into_memory(rows: AbstractRows) -> MemoryRows:
         for name, column in block.extras.items():
             extras.setdefault(name, np.empty(rows.n_rows))[here] = column
     values.flags.writeable = False
-    return MemoryRows(Table(rows.names, values), extras)
+    return MemoryRows(Table(rows.names, values), extras, block_rows)
 
 
 def _unchanged(block: Block) -> Block:

@@ -2,14 +2,14 @@
 
 from dbrm.evidence.device.platform import choose_platform
 from dbrm.evidence.device.population import DevicePopulation, can_use_device
-from dbrm.evidence.device.rows import DeviceRows, HeldPopulation, Part, work_ahead
+from dbrm.evidence.device.rows import DeviceRows, HeldPopulation, Part, Reader
 
 __all__ = [
     "DevicePopulation",
     "DeviceRows",
     "HeldPopulation",
     "Part",
+    "Reader",
     "can_use_device",
     "choose_platform",
-    "work_ahead",
 ]

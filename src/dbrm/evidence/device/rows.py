@@ -1,7 +1,7 @@
 """Rows out of core on a graphics processor: their response, and columns as they are needed.
 
-Rows are read in blocks of the data's own size and held in larger ones. Columns stay on the device
-from one population to the next, which has most of them in common, for all chains.
+Columns are made block by block, in a few threads, and stay on the device from one population to
+the next, which has most of them in common, for all chains.
 """
 
 import os
@@ -15,12 +15,11 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Matrix
+from dbrm.data import Block
 from dbrm.evidence.device.platform import load_program, padded_rows, padded_width
 
-__all__ = ["DeviceRows", "HeldPopulation", "Part", "work_ahead"]
+__all__ = ["DeviceRows", "HeldPopulation", "Part"]
 
-# Rows of one block on the device.
-_MOST_ROWS = 1 << 18
 # Numbers in columns that are kept for the next population.
 _MOST_NUMBERS = 1_000_000_000
 # Models whose sums are worked out together.
@@ -28,23 +27,12 @@ _BATCHES = (16, 256)
 # Threads of one chain that make columns.
 _THREADS = min(max((os.cpu_count() or 1) // 4, 1), 4)
 
-Given = TypeVar("Given")
 Done = TypeVar("Done")
 # Ones and standardised columns by row; mean response, weight and offset by row; and which columns
-# are not finite.
+# are not finite. All of them end with zeros where a block is shorter than others.
 Part = tuple[FloatArray, FloatArray, Mask]
-
-
-def work_ahead(work: Callable[[Given], Done], items: Iterable[Given]) -> Iterator[Done]:
-    """The work on each item, in order, done by a few threads: the device must not wait for it."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        waiting: deque[Future[Done]] = deque()
-        for item in items:
-            waiting.append(pool.submit(work, item))
-            if len(waiting) > 2 * _THREADS:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+# The rows in blocks, and what makes their parts.
+Reader = tuple[Iterable[Block], Callable[[Block], Part]]
 
 
 @final
@@ -68,20 +56,22 @@ class DeviceRows:
         Numbers of `dbrm._kernels.glm_rows`.
     n_rows
         Number of rows.
+    block_rows
+        Most rows of one block.
     """
 
-    def __init__(self, platform: str, family: int, link: int, n_rows: int) -> None:
+    def __init__(self, platform: str, family: int, link: int, n_rows: int, block_rows: int) -> None:
         self._program = load_program()
         self._device = self._program.find_devices(platform)[0]
         self._likelihood = self._program.Likelihood(family, link, True)
-        self._block = min(padded_rows(n_rows), _MOST_ROWS)
+        self._block = padded_rows(min(n_rows, block_rows))
         self._most_columns = max(_MOST_NUMBERS // n_rows, 1)
         self._response: tuple[Any, ...] = ()
         self._columns: dict[Hashable, _Column] = {}
         self._lock = Lock()
 
     def hold(
-        self, sources: Sequence[Hashable], read: Callable[[IntArray], Iterable[Part]]
+        self, sources: Sequence[Hashable], read: Callable[[IntArray], Reader]
     ) -> "HeldPopulation":
         """Hold the columns of a population; `read` visits the rows for some of them.
 
@@ -91,7 +81,7 @@ class DeviceRows:
             found = {source: self._columns.get(source) for source in sources}
         missing = np.array([j for j, source in enumerate(sources) if found[source] is None], int)
         if missing.size or not self._response:
-            columns, response = self._read(read(missing), missing.size)
+            columns, response = self._read(*read(missing), missing.size)
             self._response = self._response or response
             found |= {sources[j]: column for j, column in zip(missing, columns, strict=True)}
         held = {source: column for source, column in found.items() if column is not None}
@@ -105,37 +95,33 @@ class DeviceRows:
         return self._assemble([held[source] for source in sources])
 
     def _read(
-        self, parts: Iterable[Part], n_columns: int
+        self, blocks: Iterable[Block], make: Callable[[Block], Part], n_columns: int
     ) -> tuple[list[_Column], tuple[Any, ...]]:
         """Columns and response of all rows, block by block on the device."""
-        bad = np.zeros(n_columns, dtype=np.bool_)
-        buffer, place = np.zeros((n_columns + 4, self._block)), 0
-        blocks: list[list[Any]] = []
-        for columns, rows, found in parts:
-            bad |= found
-            start, n = 0, rows.shape[1]
-            while start < n:
-                stop = min(n, start + self._block - place)
-                here = slice(place, place + stop - start)
-                buffer[:3, here] = rows[:, start:stop]
-                buffer[3:, here] = columns[:, start:stop]
-                start, place = stop, here.stop
-                if place == self._block:
-                    blocks.append(self._place(buffer))
-                    buffer, place = np.zeros_like(buffer), 0
-        if place:
-            blocks.append(self._place(buffer))
-        response, free = slice(4), range(4, n_columns + 4)
-        return (
-            [
-                _Column(tuple(block[row] for block in blocks), bool(is_bad))
-                for row, is_bad in zip(free, bad, strict=True)
-            ],
-            tuple(block[response] for block in blocks),
-        )
+        wants_response = not self._response
 
-    def _place(self, buffer: Matrix) -> list[Any]:
-        return [self._program.place(self._device, row) for row in buffer]
+        def work(block: Block) -> tuple[list[Any], list[Any], Mask]:
+            columns, rows, bad = make(block)
+            response = [*rows, columns[0]] if wants_response else []
+            return self._place(columns[1:]), self._place(response), bad
+
+        found = list(_work_ahead(work, blocks))
+        bad = np.any([part[2] for part in found], axis=0)
+        columns = [
+            _Column(tuple(part[0][j] for part in found), bool(bad[j])) for j in range(n_columns)
+        ]
+        return columns, tuple(part[1] for part in found)
+
+    def _place(self, values: Iterable[FloatArray]) -> list[Any]:
+        return [self._program.place(self._device, self._fill(row)) for row in values]
+
+    def _fill(self, row: FloatArray) -> FloatArray:
+        """The row in the length of all blocks, with zeros at its end."""
+        if row.size >= self._block:
+            return row[: self._block]
+        wide = np.zeros(self._block)
+        wide[: row.size] = row
+        return wide
 
     def _assemble(self, columns: list[_Column]) -> "HeldPopulation":
         width = padded_width(len(columns) + 1)
@@ -185,3 +171,15 @@ class HeldPopulation:
             total[-1, -1] = value[row]
             found.append(total)
         return found
+
+
+def _work_ahead(work: Callable[[Block], Done], blocks: Iterable[Block]) -> Iterator[Done]:
+    """The work on each block, in order, done by a few threads: the device must not wait for it."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        waiting: deque[Future[Done]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(work, block))
+            if len(waiting) > 2 * _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

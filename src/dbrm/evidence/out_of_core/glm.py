@@ -16,6 +16,7 @@ import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import AbstractRows, Block, read_into_memory
+from dbrm.data.out_of_core.batches import BLOCK_ROWS
 from dbrm.evidence.base import AbstractExpandable, CountCallback, ModelFit
 from dbrm.evidence.design import independent_columns
 from dbrm.evidence.device import DeviceRows
@@ -38,9 +39,11 @@ _NEAR, _COMPARED, _REPORTED = 0.3, 1e-3, 1e-6
 # Numbers of a population that are held in memory while its models are compared, rather than
 # computed in every pass.
 _MOST_HELD = 20_000_000
-# The same on a device, and numbers of all rows that are read into memory for it.
+# The same on a device, numbers of all rows that are read into memory for it, and rows of a block
+# there.
 _MOST_ON_DEVICE = 1_000_000_000
 _MOST_READ = 500_000_000
+_DEVICE_ROWS = 1 << 18
 # Passes after which the likelihood is expanded where the fit is.
 _MOST_PASSES = 12
 
@@ -60,18 +63,21 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
         The same likelihood on these rows alone: fits start from it.
     always
         Columns that every model contains besides the intercept.
+    platform
+        Of JAX, on which models are evaluated; ``None`` for compiled code on the CPU.
     """
 
     rows: AbstractRows
     sample: Block
     sample_engine: GlmEngine
     always: AbstractColumns
+    platform: str | None = None
 
     def __post_init__(self) -> None:
         # A pass that also finds responses outside the family's domain, before the search.
         self._constants  # noqa: B018
         # Before chains ask for it, each in its own thread.
-        self._rows_at_hand  # noqa: B018
+        self._device_rows  # noqa: B018
 
     @property
     def _family(self) -> CompiledFamily:
@@ -148,20 +154,22 @@ class OutOfCoreGlmEngine(AbstractOutOfCoreEngine):
     @cached_property
     def _rows_at_hand(self) -> AbstractRows:
         """The rows, read into memory for a device, which asks for few columns many times."""
-        numbers = self.n_rows * (len(self.rows.names) + 4)
-        if self._device_rows is None or not self._can_hold(1, _MOST_ON_DEVICE):
+        if self.platform is None or self.rows.is_remote:
             return self.rows
-        return read_into_memory(self.rows) if numbers <= _MOST_READ else self.rows
+        fits = self.n_rows * (len(self.rows.names) + 4) <= _MOST_READ
+        return read_into_memory(self.rows, _DEVICE_ROWS) if fits else self.rows
 
     @cached_property
     def _device_rows(self) -> DeviceRows | None:
         """The rows on a device, if there is one."""
-        platform, link = self.sample_engine.platform, self.sample_engine.link
-        if platform is None:
+        link = self.sample_engine.link
+        if self.platform is None:
             return None
         assert isinstance(link, Link)
         assert link.code is not None
-        return DeviceRows(platform, self._family.code, link.code, self.n_rows)
+        held = self._rows_at_hand is not self.rows
+        block_rows = _DEVICE_ROWS if held else BLOCK_ROWS
+        return DeviceRows(self.platform, self._family.code, link.code, self.n_rows, block_rows)
 
     def _fit_together(self, columns: AbstractColumns, masks: Masks) -> list[ModelFit]:
         return self._population(*self._start(columns)).fit(masks)

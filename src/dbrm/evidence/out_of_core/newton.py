@@ -3,7 +3,7 @@
 Several models go on together, in the same passes over the rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, final
@@ -14,7 +14,7 @@ from dbrm._kernels.glm_sums import model_sums
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.data import AbstractRows, Block
 from dbrm.evidence.design import in_blocks, independent_columns
-from dbrm.evidence.device import DeviceRows, HeldPopulation, Part, work_ahead
+from dbrm.evidence.device import DeviceRows, HeldPopulation, Part, Reader
 from dbrm.evidence.families import CompiledFamily
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE
 from dbrm.evidence.out_of_core.base import AbstractColumns, add_up
@@ -209,12 +209,15 @@ class Passes:
     def hold_on(self, device: DeviceRows) -> "Passes":
         """The same with the columns on a device."""
 
-        def read(positions: IntArray) -> Iterator[Part]:
+        def read(positions: IntArray) -> Reader:
             some = self.columns.take(positions)
             work = _Standardised(some, self.location[positions], self.scale[positions])
-            blocks = self.rows.map(_unchanged, some.needs)
-            for columns, rows, bad in work_ahead(work, blocks):
-                yield columns.reshape(len(columns), -1), rows.reshape(len(rows), -1), bad
+
+            def make(block: Block) -> Part:
+                columns, rows, bad = work(block)
+                return columns.reshape(len(columns), -1), rows.reshape(len(rows), -1), bad
+
+            return self.rows.map(_unchanged, some.needs), make
 
         held = device.hold(self.columns.sources, read)
         return replace(self, scale=np.where(held.bad, inf, self.scale), on_device=held)
