@@ -119,11 +119,17 @@ class ParsedFormula:
 
 
 def read_formula(
-    text: str, data: TableLike, *, index_columns: Sequence[str] = (), **preparation: Any
+    text: str,
+    data: TableLike,
+    *,
+    index_columns: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    **preparation: Any,
 ) -> ParsedFormula:
     """Split a formula into response, table and offset.
 
-    `index_columns` index latent effects; the formula may name them as covariates too.
+    `index_columns` index latent effects; the formula may name them as covariates too, and a dot
+    is every column but those in `groups`.
     `preparation` are the settings of `dbrm.data.learn_recipe`.
 
     Raises
@@ -137,7 +143,7 @@ def read_formula(
         msg = f"The formula {text!r} needs data=, a table with its columns."
         raise InvalidDataError(msg)
     raw = read_table(data)
-    left, right = _parse(text, raw)
+    left, right = _parse(text, raw, groups)
     plain, offsets, others = _classify(right, raw)
     columns = {
         name: _as_category(raw, name) if cast else _content(raw, name)
@@ -165,14 +171,15 @@ def read_formula(
     )
 
 
-def _parse(text: str, raw: RawTable) -> tuple[Any, list[Any]]:
+def _parse(text: str, raw: RawTable, groups: Sequence[str] = ()) -> tuple[Any, list[Any]]:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
 
     try:
         _refuse_blow_up(text, DefaultFormulaParser().get_ast(text), len(raw.names))
-        formula = Formula(text, _context={"__formulaic_variables_available__": list(raw.names)})
+        available = [name for name in raw.names if name not in groups]
+        formula = Formula(text, _context={"__formulaic_variables_available__": available})
     # formulaic leaves errors of Python syntax to Python.
     except (FormulaicError, SyntaxError) as error:
         msg = f"{text!r} is not a formula: {_uncoloured(error)}"

@@ -13,6 +13,8 @@ from dbrm.evidence.latent import (
     LogGamma,
     NormalPrior,
     RandomIntercept,
+    RandomSlope,
+    Smooth,
 )
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "LogGamma",
     "NormalPrior",
     "RandomIntercept",
+    "RandomSlope",
+    "Smooth",
 ]
 
 # Effects that are not imported above.

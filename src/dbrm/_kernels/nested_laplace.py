@@ -2,7 +2,8 @@ r"""The mode of latent variables and coefficients together, by damped Newton ste
 
 The linear predictor is :math:`\eta = o + B\beta + Z\delta`: a dense part with precision
 :math:`P` and a sparse one with banded precision :math:`Q`, where row :math:`i` of :math:`Z` has
-ones at ``slots[i]``. Linear constraints :math:`A'\delta = 0` make intrinsic effects proper.
+the numbers ``loadings[i]`` at ``slots[i]``. Linear constraints :math:`A'\delta = 0` make
+intrinsic effects proper.
 With :math:`H = Q + Z'WZ = LL'`, :math:`Y = L^{-1}Z'WB`, :math:`U = L^{-1}A` and
 :math:`C = U'U`, the coefficients have the Schur complement
 
@@ -81,13 +82,13 @@ def _small_solve(factor, vector):
 
 
 @nb.njit(**INTERNAL, error_model="numpy")
-def _predict(offset, columns, slots, delta, beta, eta):
+def _predict(offset, columns, slots, loadings, delta, beta, eta):
     for i in range(offset.size):
         total = offset[i]
         for c in range(beta.size):
             total += columns[i, c] * beta[c]
         for k in range(slots.shape[1]):
-            total += delta[slots[i, k]]
+            total += loadings[i, k] * delta[slots[i, k]]
         eta[i] = total
 
 
@@ -113,6 +114,7 @@ def find_mode(
     offset,
     columns,
     slots,
+    loadings,
     precision,
     ridge,
     constraints,
@@ -132,13 +134,13 @@ def find_mode(
     product, new_delta, new_beta = np.empty(size), np.empty(size), np.empty(q)
     equations = _new_equations(precision, q, constraints.shape[1])
     status, half_log, steps = STUCK, 0.0, 0
-    _predict(offset, columns, slots, delta, beta, eta)
+    _predict(offset, columns, slots, loadings, delta, beta, eta)
     value = linearise(family, link, shape, mean, total, eta, score, weight)
     quadratic = _quadratic(precision, ridge, delta, beta, product)
     while steps < max_steps:
         steps += 1
         _write_priors(precision, ridge, constraints, delta, beta, product, equations)
-        _add_rows(columns, slots, score, weight, scale, equations)
+        _add_rows(columns, slots, loadings, score, weight, scale, equations)
         step, move, half_log, decrement = _solve(equations)
         if not (value > -np.inf and decrement < np.inf):
             status = SINGULAR
@@ -153,7 +155,7 @@ def find_mode(
                 new_delta[i] = delta[i] + length * move[i, 0]
             for i in range(q):
                 new_beta[i] = beta[i] + length * step[i]
-            _predict(offset, columns, slots, new_delta, new_beta, eta)
+            _predict(offset, columns, slots, loadings, new_delta, new_beta, eta)
             value = linearise(family, link, shape, mean, total, eta, score, weight)
             quadratic = _quadratic(precision, ridge, new_delta, new_beta, product)
             enough = 1e-4 * length * decrement - 1e-11 * abs(objective)
@@ -185,6 +187,7 @@ def expand(
     offset,
     columns,
     slots,
+    loadings,
     precision,
     ridge,
     constraints,
@@ -199,10 +202,10 @@ def expand(
     q = beta.size
     eta, score, weight = np.empty_like(offset), np.empty_like(offset), np.empty_like(offset)
     equations = _new_equations(precision, q, constraints.shape[1])
-    _predict(offset, columns, slots, delta, beta, eta)
+    _predict(offset, columns, slots, loadings, delta, beta, eta)
     value = linearise(family, link, shape, mean, total, eta, score, weight)
     _write_priors(precision, ridge, constraints, delta, beta, np.empty_like(delta), equations)
-    _add_rows(columns, slots, score, weight, scale, equations)
+    _add_rows(columns, slots, loadings, score, weight, scale, equations)
     right = equations.right.copy()
     if not (value > -np.inf and factorise(equations.hessian, equations.factor)):
         return equations.schur, right, False
@@ -244,7 +247,7 @@ def _write_priors(precision, ridge, constraints, delta, beta, product, equations
 
 
 @nb.njit(**ONCE, error_model="numpy")
-def _add_rows(columns, slots, score, weight, scale, equations):
+def _add_rows(columns, slots, loadings, score, weight, scale, equations):
     """Add the rows: to H, to Z'WB and the latent gradient, to B'WB and its gradient."""
     hessian, work = equations.hessian, equations.work
     q = columns.shape[1]
@@ -252,16 +255,17 @@ def _add_rows(columns, slots, score, weight, scale, equations):
     for i in range(score.size):
         w = weight[i] * scale
         for k in range(slots.shape[1]):
-            a = slots[i, k]
-            work[a, q] += score[i] * scale
+            a, load = slots[i, k], loadings[i, k]
+            work[a, q] += load * score[i] * scale
             for c in range(q):
-                work[a, c] += w * columns[i, c]
+                work[a, c] += load * w * columns[i, c]
             for m in range(k + 1):
                 b = slots[i, m]
+                both = load * loadings[i, m] * w
                 if a >= b:
-                    hessian[a, a - b] += w
+                    hessian[a, a - b] += both
                 else:
-                    hessian[b, b - a] += w
+                    hessian[b, b - a] += both
 
 
 @nb.njit(**ONCE, error_model="numpy")

@@ -1,8 +1,6 @@
 """``dbrm fit``: from a table in a file to the models behind it."""
 
-import re
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +9,7 @@ import typer
 
 from dbrm.cli.console import find_column, show_errors
 from dbrm.cli.saved import print_posterior
-from dbrm.errors import Terminated
+from dbrm.errors import DBRMError, Terminated
 
 if TYPE_CHECKING:
     from dbrm.latent import Latent
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fit", "read_latent"]
 
-_EFFECT = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -41,7 +38,7 @@ def fit(
     weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
     latent: Annotated[
         list[str] | None,
-        typer.Option(help="Latent effect, such as 'RW1(time)' or 'RandomIntercept(site)'."),
+        typer.Option(help="Latent effect, such as 'RW1(time)' or '(dose | site)'."),
     ] = None,
     link: Annotated[
         str | None, typer.Option(help="identity, logit, probit, cloglog, log or inverse.")
@@ -207,23 +204,18 @@ def _seconds(text: str) -> float:
 
 
 def read_latent(texts: list[str], columns: dict[str, Any]) -> "list[Latent]":
-    """Latent effects from their texts, each a name with a column of the table."""
-    from dbrm.evidence.latent import LATENT_EFFECTS
+    """Latent effects from their texts, over columns of the table."""
+    from dbrm.evidence.latent import parse_effects
 
-    effects = []
+    effects: list[Latent] = []
     for text in texts:
-        match = _EFFECT.fullmatch(text)
-        if match is None or match[1] not in LATENT_EFFECTS:
-            msg = (
-                f"--latent must be one of {', '.join(LATENT_EFFECTS)} with a column; got {text!r}."
-            )
-            raise typer.BadParameter(msg)
-        kind, column = LATENT_EFFECTS[match[1]], match[2].strip()
-        if column or not _may_lack_a_column(kind):
-            find_column(columns, column)
-        effects.append(kind(column) if column else kind())
+        try:
+            found = parse_effects(text)
+        except DBRMError as error:
+            msg = f"--latent {text!r}: {error}"
+            raise typer.BadParameter(msg) from None
+        for effect in found:
+            for column in effect.columns:
+                find_column(columns, column)
+        effects += found
     return effects
-
-
-def _may_lack_a_column(kind: type[Any]) -> bool:
-    return any(part.name == "column" and part.default is None for part in fields(kind))

@@ -38,7 +38,7 @@ from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.joint.engine import JointEngine
 from dbrm.evidence.latent import Latent
 from dbrm.evidence.latent.fit import LatentFit
-from dbrm.evidence.latent.nodes import BoundEffect, bind
+from dbrm.evidence.latent.nodes import BoundEffect, bind, columns_of
 from dbrm.evidence.latent_engine import LatentEngine, fit_with, log_evidence_with
 from dbrm.evidence.links import Link, find_link
 from dbrm.evidence.out_of_core import (
@@ -84,6 +84,7 @@ __all__ = [
     "bind",
     "build_engine",
     "build_out_of_core",
+    "columns_of",
     "find_family",
     "find_link",
     "fit_with",

@@ -1,7 +1,8 @@
 """Places from which the hyperparameters of a model are searched."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from math import log, pi
 from typing import final
 
@@ -9,14 +10,15 @@ import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence.hyper_integration import find_mode
+from dbrm.evidence.latent.base import Latent
 from dbrm.evidence.nested_laplace import Conditional, Point
 
-__all__ = ["Anchor", "Key", "combine"]
+__all__ = ["Anchor", "Key", "combine", "parts_present"]
 
 # Numbers of the effects in a model.
 Key = tuple[int, ...]
-# Log precision of an effect that is hardly there.
-_ABSENT = 8.0
+# Log precisions of an effect that is there, and of one that is hardly there.
+_PRESENT, _ABSENT = 1.0, 8.0
 
 
 @final
@@ -30,11 +32,15 @@ class Anchor:
         Log of the integral over the hyperparameters less the height at the mode.
     scales
         Scaled eigenvectors of their covariance there.
+    others
+        Further modes, of effects with several parts: hyperparameters, and how much larger the
+        log volume is there.
     """
 
     point: Point
     volume: float
     scales: Matrix
+    others: tuple[tuple[FloatArray, float], ...] = field(default=())
 
     @classmethod
     def find(cls, model: Conditional, start: Point) -> "Anchor":
@@ -52,6 +58,15 @@ class Anchor:
         volume = 0.5 * len(free) * log(2 * pi) + float(np.linalg.slogdet(free)[1])
         return cls(top, volume if np.isfinite(volume) else 0.0, scales)
 
+    @classmethod
+    def find_among(cls, model: Conditional, starts: Sequence[Point]) -> "Anchor":
+        """Climb from several starts; the mode that holds most is the anchor."""
+        found = [cls.find(model, start) for start in starts]
+        found.sort(key=lambda anchor: -(anchor.point.value + anchor.volume))
+        best = found[0]
+        others = tuple((other.point.theta, other.volume - best.volume) for other in found[1:])
+        return cls(best.point, best.volume, best.scales, others)
+
     def variables(self, model: Conditional, n_always: int) -> tuple[FloatArray, FloatArray]:
         """Effects and coefficients of a model with further columns, those without effect."""
         _, beta = model.begin()
@@ -59,6 +74,19 @@ class Anchor:
         beta[:first] = self.point.beta[:first]
         beta[model.n_fixed :] = self.point.beta[first:]
         return self.point.delta.copy(), beta
+
+
+def parts_present(effect: Latent) -> list[FloatArray]:
+    """Starting values of an effect of several parts, such as slopes beside intercepts.
+
+    Each part may be next to nothing: there may be a mode for every choice of parts.
+    """
+    parts = [j for j, name in enumerate(effect.hyperparameters) if name.endswith("precision")]
+    looks = []
+    for levels in product((_PRESENT, _ABSENT), repeat=len(parts)):
+        looks.append(np.array(effect.start, dtype=np.float64))
+        looks[-1][parts] = levels
+    return looks
 
 
 def combine(singles: Sequence[FloatArray], n_noise: int) -> list[FloatArray]:

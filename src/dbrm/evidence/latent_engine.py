@@ -31,7 +31,7 @@ from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent.hyperpriors import ExponentialDeviation
 from dbrm.evidence.latent.layout import Layout
 from dbrm.evidence.latent.nodes import BoundEffect
-from dbrm.evidence.latent_anchor import Anchor, Key, combine
+from dbrm.evidence.latent_anchor import Anchor, Key, combine, parts_present
 from dbrm.evidence.latent_population import Evaluation, LatentPopulation, Memory
 from dbrm.evidence.links import Link
 from dbrm.evidence.nested_laplace import Conditional, Noise, Point, Response
@@ -293,7 +293,14 @@ class LatentEngine(AbstractEngine):
         if key not in self._anchors:
             model = self.conditional(key, np.empty((self.n_rows, 0)), np.empty(0))
             looks = [model.at(theta) for theta in self._first_looks(key)]
-            self._anchors[key] = Anchor.find(model, max(looks, key=lambda point: point.value))
+            starts = [max(looks, key=lambda point: point.value)]
+            if len(key) == 1:
+                noise = [1.0] if self.noise.free else []
+                parts = parts_present(self.effects[key[0]].effect)
+                starts += [
+                    model.at(np.concatenate([noise, part])) for part in parts if len(parts) > 2
+                ]
+            self._anchors[key] = Anchor.find_among(model, starts)
         return self._anchors[key]
 
     def start(self, model: Conditional, key: Key) -> Point:
@@ -302,7 +309,13 @@ class LatentEngine(AbstractEngine):
         if len(key) > 1:
             singles = [self.anchor((k,)).point.theta for k in key]
             looks += combine(singles, int(self.noise.free))[1:]
-        return self.look(model, key, looks)
+        best = self.look(model, key, looks)
+        height = best.value
+        for theta, volume in self.anchor(key).others:
+            point = self.look(model, key, [theta])
+            if point.value + volume > height:
+                best, height = point, point.value + volume
+        return best
 
     def look(self, model: Conditional, key: Key, thetas: Sequence[FloatArray]) -> Point:
         """The best of a model at some values of the hyperparameters."""
@@ -315,12 +328,11 @@ class LatentEngine(AbstractEngine):
         noise = [0.0] if self.noise.free else []
         if len(key) > 1:
             return combine([self.anchor((k,)).point.theta for k in key], len(noise))
-        starts = [np.array(self.effects[k].effect.start, dtype=np.float64) for k in key]
-        if not starts:
+        if not key:
             return [np.array(noise)]
-        looks = []
+        effect, looks = self.effects[key[0]].effect, []
         for level in _FIRST_LOOK:
-            first = starts[0].copy()
+            first = np.array(effect.start, dtype=np.float64)
             first[0] = level
             looks.append(np.concatenate([noise, first]))
         return looks

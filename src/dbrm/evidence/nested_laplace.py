@@ -215,6 +215,7 @@ class Conditional:
             rows.offset,
             self.dense,
             layout.rows,
+            layout.loadings,
             layout.precision(psi),
             ridge,
             layout.constraints,

@@ -1,6 +1,6 @@
 """Latent effects averaged over models: inclusion, hyperparameters, curves."""
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.special import ndtri
@@ -62,10 +62,13 @@ class LatentEffects:
             mass, unit = mass + p, latent.unit
         if total is None:
             return {}
-        values = self._bounds[number].effect.natural(np.asarray(total / mass))
-        if "precision" in values:
-            values["precision"] /= unit**2
-        return values
+        bound = self._bounds[number]
+        values = bound.effect.natural(np.asarray(total / mass))
+        scales = {"precision": 1.0, "slope_precision": bound.scale}
+        return {
+            name: v * (scales[name] / unit) ** 2 if name in scales else v
+            for name, v in values.items()
+        }
 
     def find(self, name: str) -> int:
         """Number of an effect by its name."""
@@ -101,13 +104,29 @@ class LatentEffects:
         mean, second = mean / mass, second / mass
         spread = np.sqrt(np.maximum(second - mean**2, 0.0))
         half = float(ndtri(0.5 + level / 2)) * spread
-        positions = list(bound.levels) if bound.levels else bound.positions
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
-                bound.effect.column or "row": positions,
+                **_node_names(bound),
                 "mean": mean,
                 "sd": spread,
                 "lower": mean - half,
                 "upper": mean + half,
             }
         )
+        if bound.effect.kind == "slopes":
+            # Slopes come last in each group, per unit of the covariate.
+            slopes = np.arange(bound.size) % bound.per_group == bound.per_group - 1
+            table.loc[slopes, ["mean", "sd", "lower", "upper"]] /= bound.scale
+        return table
+
+
+def _node_names(bound: BoundEffect) -> dict[str, Any]:
+    """Columns that tell which node a row is."""
+    column = bound.effect.column or "row"
+    if not bound.levels:
+        return {column: bound.positions}
+    groups = [level for level in bound.levels for _ in range(bound.per_group)]
+    if bound.effect.kind != "slopes":
+        return {column: groups}
+    terms = ["intercept", bound.effect.columns[1]][2 - bound.per_group :]
+    return {column: groups, "term": terms * len(bound.levels)}

@@ -62,6 +62,8 @@ EFFECT = Record(
         "name": Text(),
         "levels": ListOf(AnyOf((Flag(), Text(), Real()))),
         "own": Flag(),
+        "centre": Real(),
+        "scale": Real(low=1e-150),
         "effect": AnyOf(
             tuple(
                 Record(
@@ -74,7 +76,7 @@ EFFECT = Record(
             )
         ),
     },
-    optional=frozenset({"own", "effect"}),
+    optional=frozenset({"own", "effect", "centre", "scale"}),
 )
 
 
@@ -105,7 +107,13 @@ class MissingEffectError(InvalidSettingError):
 def spell_effects(effects: Sequence[BoundEffect]) -> list[dict[str, Any]]:
     """The effects and the names of their groups."""
     return [
-        {"name": bound.effect.name, "levels": list(bound.levels), **_spell(bound.effect)}
+        {
+            "name": bound.effect.name,
+            "levels": list(bound.levels),
+            "centre": bound.centre,
+            "scale": bound.scale,
+            **_spell(bound.effect),
+        }
         for bound in effects
     ]
 
@@ -140,11 +148,14 @@ def read_effects(
         levels = tuple(item["levels"])
         positions = arrays.get(f"effect_{k}_positions", np.zeros(0))
         ordered = positions.size > 0 and bool(np.all(np.diff(positions) > 0))
-        if not ordered or (levels and len(set(levels)) != positions.size):
+        per_group = effect.bandwidth + 1 if effect.kind == "slopes" else 1
+        grouped = effect.kind in ("grouped", "slopes") and effect.column is not None
+        if not ordered or (grouped and per_group * len(set(levels)) != positions.size):
             msg = f"the nodes of {item['name']} do not fit together"
             raise InvalidFileError(msg)
-        none = np.zeros(0, dtype=np.int64)
-        bounds.append(BoundEffect(effect, positions, none, levels))
+        no_rows = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
+        standard = item.get("centre", 0.0), item.get("scale", 1.0)
+        bounds.append(BoundEffect(effect, positions, *no_rows, levels, *standard))
     return tuple(bounds)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dbrm._kernels.prediction import quadratic_forms
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
-from dbrm.evidence import BoundEffect, Family, ModelFit, find_link
+from dbrm.evidence import BoundEffect, Family, ModelFit, columns_of, find_link
 from dbrm.features import Covariate, Feature, Ranges, evaluate
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
@@ -355,10 +355,10 @@ def _log_mean_of_inverse(
 
 def places_of(effects: Sequence[BoundEffect], table: Table) -> list[Any] | None:
     """Positions or groups of the rows for each effect; none where the table has none."""
-    columns = [bound.effect.column for bound in effects]
-    if not columns or any(name is not None and name not in table.index_columns for name in columns):
+    needed = [name for bound in effects for name in bound.effect.columns]
+    if not effects or any(name not in table.index_columns for name in needed):
         return None
-    return [None if name is None else table.index_columns[name] for name in columns]
+    return [columns_of(bound.effect, table.index_columns) for bound in effects]
 
 
 def shift_of(n_rows: int, offset: Any, exposure: Any) -> Column:

@@ -134,6 +134,9 @@ def draw_latent(posterior: "Posterior", name: str | None, level: float, ax: Any)
         raise InvalidSettingError(msg)
     name = table["effect"][0] if name is None else name
     curve = posterior.latent_effect(name, level)
+    if "term" in curve:
+        # Of slopes beside intercepts, the slopes.
+        curve = curve[curve["term"] == curve["term"].iloc[-1]].reset_index(drop=True)
     axes: Axes = ax if ax is not None else new_axes(2.2)
     positions, mean = curve.iloc[:, 0], curve["mean"].to_numpy()
     lower, upper = curve["lower"].to_numpy(), curve["upper"].to_numpy()

@@ -46,7 +46,7 @@ class Plots:
         return model_pictures.draw_models(self._posterior, top, ax)
 
     def latent(self, name: str | None = None, level: float = 0.95, ax: Any = None) -> "Axes":
-        """A latent effect along its positions or groups, with its credible band.
+        """A latent effect along its positions or groups, with its credible band; or slopes.
 
         Parameters
         ----------

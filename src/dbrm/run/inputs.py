@@ -32,6 +32,7 @@ from dbrm.data import (
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import Observations
 from dbrm.formula import FormulaRecipe, ParsedFormula, read_formula
+from dbrm.formula_latent import take_latent_terms
 from dbrm.run.out_of_core import (
     is_tall,
     may_repeat,
@@ -104,6 +105,9 @@ def read_inputs(
         )
         raise InvalidDataError(msg)
     refuse_other_order(data if isinstance(X, str) else X, y=y, **extras)
+    if isinstance(X, str):
+        X, effects = take_latent_terms(X)
+        settings = settings.with_latent(effects)
     columns, response = _split(X, y, ignore)
     inputs = _in_place(columns, response, settings, extras) or _subsample_if_tall(
         read_in_memory(columns, response, settings, extras=extras, data=data)
@@ -254,6 +258,7 @@ def _read(
             X,
             data,
             index_columns=settings.index_columns,
+            groups=settings.group_columns,
             weights=weights,
             **_preparation(settings),
         )

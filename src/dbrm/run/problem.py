@@ -16,6 +16,7 @@ from dbrm.evidence import (
     bind,
     build_engine,
     build_out_of_core,
+    columns_of,
     find_family,
     resolve_prior,
 )
@@ -207,11 +208,7 @@ def _default_steps(
 def _latent(settings: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
     """The latent effects bound to the rows, with their prior."""
     effects = tuple(
-        bind(
-            effect,
-            None if effect.column is None else table.index_columns[effect.column],
-            table.n_rows,
-        )
+        bind(effect, columns_of(effect, table.index_columns), table.n_rows)
         for effect in settings.latent_effects
     )
     most = len(effects) if settings.max_latent is None else settings.max_latent

@@ -17,6 +17,7 @@ from dbrm.evidence import (
     Link,
     find_family,
 )
+from dbrm.evidence.latent import parse_effects
 from dbrm.evolution import (
     ALGORITHMS,
     AbstractAlgorithm,
@@ -192,8 +193,9 @@ class Settings:
     latent, max_latent
         Latent Gaussian effects offered for selection beside the features, such as
         ``[dbrm.latent.AR1("time"), dbrm.latent.RandomIntercept("site")]``, and most of them in
-        one model (:math:`R`; ``None`` for all). The columns they name are no covariates,
-        unless a formula, `always`, `keep` or `start` names them too.
+        one model (:math:`R`; ``None`` for all). Texts are understood, too: ``"AR1(time)"``,
+        ``"(dose | site)"``. The columns of positions and groups are no covariates, unless a
+        formula, `always`, `keep` or `start` names them.
     latent_charge
         What the penalty charges a latent effect for: every ``"hyperparameter"`` (Sec. 2.4 of
         the paper; default), or once for the ``"effect"``, so that all effects are equally
@@ -261,7 +263,7 @@ class Settings:
     uncertainty: Literal["laplace", "plugin"] | None = None
     extrapolate: Literal["hold", "follow"] | None = None
     evidence: EvidenceFunction | None = None
-    latent: Latent | Sequence[Latent] = ()
+    latent: str | Latent | Sequence[str | Latent] = ()
     max_latent: int | None = None
     latent_charge: Literal["hyperparameter", "effect"] | None = None
     n_jobs: int | None = None
@@ -341,14 +343,7 @@ class Settings:
     def _check_latent(self) -> None:
         if self.max_latent is not None:
             self._check_integer("max_latent", least=0)
-        effects: Any = self.latent_effects
-        for effect in effects:
-            if not isinstance(effect, Latent):
-                msg = (
-                    "latent must hold latent effects such as dbrm.latent.AR1('time'); "
-                    f"got {effect!r}."
-                )
-                raise InvalidSettingError(msg)
+        effects = self.latent_effects
         names = [effect.name for effect in effects]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -357,8 +352,21 @@ class Settings:
 
     @property
     def latent_effects(self) -> tuple[Latent, ...]:
-        """The latent effects on offer, also where only one was given."""
-        return (self.latent,) if isinstance(self.latent, Latent) else tuple(self.latent)
+        """The latent effects on offer, also where only one was given, or their texts."""
+        given: Any = (self.latent,) if isinstance(self.latent, str | Latent) else self.latent
+        effects: list[Latent] = []
+        for effect in given:
+            if isinstance(effect, str):
+                effects += parse_effects(effect)
+            elif isinstance(effect, Latent):
+                effects.append(effect)
+            else:
+                msg = (
+                    "latent must hold latent effects such as dbrm.latent.AR1('time'); "
+                    f"got {effect!r}."
+                )
+                raise InvalidSettingError(msg)
+        return tuple(effects)
 
     @property
     def traits(self) -> type[AbstractAlgorithm]:
@@ -381,15 +389,32 @@ class Settings:
     @property
     def index_columns(self) -> list[str]:
         """Columns of the latent effects, each once: positions in time, sites, ..."""
-        columns = [effect.column for effect in self.latent_effects if effect.column is not None]
+        columns = [name for effect in self.latent_effects for name in effect.columns]
         return list(dict.fromkeys(columns))
 
     @property
+    def group_columns(self) -> list[str]:
+        """Columns of positions and groups that are no covariates."""
+        return [name for name in self.index_columns if name not in self.named_covariates]
+
+    def with_latent(self, names: Sequence[str]) -> "Settings":
+        """Offer further latent effects, by their names."""
+        if not names:
+            return self
+        given = (self.latent,) if isinstance(self.latent, str | Latent) else tuple(self.latent)
+        return replace(self, latent=(*given, *names))
+
+    @property
     def named_covariates(self) -> list[str]:
-        """Covariates that the user names in `always`, `keep` or `start`."""
+        """Covariates named in `always`, `keep` or `start`, and those of slopes and curves."""
         lists = (self.always, self.keep, self.start)
         names = [name for given in lists for name in ([given] if isinstance(given, str) else given)]
-        return [name for name in names if isinstance(name, str)]
+        named = [name for name in names if isinstance(name, str)]
+        return named + [
+            effect.columns[-1]
+            for effect in self.latent_effects
+            if effect.kind in ("slopes", "knots")
+        ]
 
     def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, name)
@@ -483,7 +508,7 @@ class SettingsOptions(TypedDict, total=False):
     uncertainty: Literal["laplace", "plugin"] | None
     extrapolate: Literal["hold", "follow"] | None
     evidence: EvidenceFunction | None
-    latent: Latent | Sequence[Latent]
+    latent: str | Latent | Sequence[str | Latent]
     max_latent: int | None
     latent_charge: Literal["hyperparameter", "effect"] | None
     n_jobs: int | None

@@ -1,8 +1,8 @@
 r"""What a latent Gaussian effect :math:`\delta_k` is (paper, Sec. 2.4 and Appendix C.2).
 
 An effect has one variable for each node: each different position along a line, or each
-group. It knows its precision matrix, a band, as a function of its hyperparameters
-:math:`\psi`, and their prior. It sees neither rows nor responses.
+group; a random slope may have two for each group. It knows its precision matrix, a band, as a
+function of its hyperparameters :math:`\psi`, and their prior. It sees neither rows nor responses.
 """
 
 from abc import ABC, abstractmethod
@@ -66,15 +66,22 @@ class Latent(ABC):
         constrained to sum to zero. 2: adding a straight line changes nothing.
     kind
         ``"ordered"``: nodes are numbers along a line. ``"grouped"``: nodes are groups without
-        an order, exchangeable and independent.
+        an order, exchangeable and independent. ``"slopes"``: groups, whose rows are multiplied
+        by a covariate. ``"knots"``: numbers along a line, rows between two nodes take part in
+        both.
+    n_knots
+        Most nodes of an effect over knots.
+    columns
+        The columns it reads.
     """
 
     column: str | None
-    hyperparameters: ClassVar[tuple[str, ...]]
-    start: ClassVar[tuple[float, ...]]
-    bandwidth: ClassVar[int] = 1
+    hyperparameters: tuple[str, ...]
+    start: tuple[float, ...]
+    bandwidth: int = 1
     nullity: ClassVar[int] = 0
-    kind: ClassVar[Literal["ordered", "grouped"]] = "ordered"
+    n_knots: int = 0
+    kind: ClassVar[Literal["ordered", "grouped", "slopes", "knots"]] = "ordered"
 
     @abstractmethod
     def precision(self, psi: FloatArray, positions: FloatArray) -> Matrix:
@@ -99,6 +106,10 @@ class Latent(ABC):
         right for processes that do not change when positions are added.
         """
         return bridge_by_precision(partial(self.precision, psi), positions, new)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.column is None else (self.column,)
 
     @property
     def name(self) -> str:

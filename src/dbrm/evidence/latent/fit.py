@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.evidence.latent.base import Bridge
-from dbrm.evidence.latent.nodes import BoundEffect
+from dbrm.evidence.latent.nodes import BoundEffect, between_knots
 
 __all__ = ["LatentFit"]
 
@@ -83,7 +83,8 @@ class LatentFit:
         bounds
             All effects of the run, with the nodes of the training rows.
         values
-            For each of them the new rows' positions or groups; ``None`` for one effect a row.
+            For each of them the new rows' positions or groups; ``None`` for one effect a row;
+            groups and covariate for slopes.
         design
             Ones and the columns of the model.
         """
@@ -141,6 +142,10 @@ def locate(
     if values is None:
         bridge = _average(bound, psi, shares, np.zeros(1))
         return bridge.sources, bridge.weights, bridge.variance
+    if bound.effect.kind == "slopes":
+        return _locate_slopes(bound, values, psi, shares)
+    if bound.effect.kind == "knots":
+        return _locate_between_knots(bound, np.asarray(values, dtype=np.float64), psi, shares)
     if bound.levels:
         known, index = _match_levels(bound, np.asarray(values))
         # All new groups are alike.
@@ -161,6 +166,49 @@ def locate(
     weights[~known] = bridge.weights[place[~known]]
     extra[~known] = bridge.variance[place[~known]]
     return sources, weights, extra
+
+
+def _locate_slopes(
+    bound: BoundEffect,
+    columns: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    psi: Matrix,
+    shares: FloatArray,
+) -> tuple[IntArray, Matrix, FloatArray]:
+    """Slopes, and intercepts, of known groups; a new group is drawn like all groups."""
+    groups, covariate = columns
+    known, index = _match_levels(bound, np.asarray(groups))
+    nodes, z = np.arange(bound.per_group), bound.multipliers(covariate)
+    sources = bound.per_group * index[:, None] + nodes
+    covariance = np.zeros((nodes.size, nodes.size))
+    for share, point in zip(shares, psi, strict=True):
+        band = bound.effect.precision(point, nodes.astype(np.float64))
+        full = np.diag(band[:, 0])
+        for d in range(1, nodes.size):
+            full += np.diag(band[d:, d], -d) + np.diag(band[d:, d], d)
+        covariance += share * np.linalg.inv(full)
+    extra = np.where(known, 0.0, np.einsum("ni,ij,nj->n", z, covariance, z))
+    return sources, np.where(known[:, None], z, 0.0), extra
+
+
+def _locate_between_knots(
+    bound: BoundEffect, values: FloatArray, psi: Matrix, shares: FloatArray
+) -> tuple[IntArray, Matrix, FloatArray]:
+    """Interpolate between knots; beyond the last one the walk goes on."""
+    knots = bound.positions
+    sources, weights = between_knots(knots, values)
+    outside = (values < knots[0]) | (values > knots[-1])
+    if not outside.any():
+        return sources, weights, np.zeros(values.size)
+    new, place = np.unique(values[outside], return_inverse=True)
+    bridge = _average(bound, psi, shares, new)
+    width = bridge.sources.shape[1]
+    all_sources = np.zeros((values.size, 2 + width), dtype=np.int64)
+    all_weights, extra = np.zeros((values.size, 2 + width)), np.zeros(values.size)
+    all_sources[:, :2], all_weights[:, :2] = sources, np.where(outside[:, None], 0.0, weights)
+    all_sources[outside, 2:] = bridge.sources[place]
+    all_weights[outside, 2:] = bridge.weights[place]
+    extra[outside] = bridge.variance[place]
+    return all_sources, all_weights, extra
 
 
 def _average(bound: BoundEffect, psi: Matrix, shares: FloatArray, new: FloatArray) -> Bridge:

@@ -47,7 +47,9 @@ class Border:
     @cached_property
     def columns(self) -> Matrix:
         """Rows by free variables."""
-        return np.ascontiguousarray(self.basis[self.bound.index])
+        bound = self.bound
+        columns = np.einsum("nm,nmj->nj", bound.loadings, self.basis[bound.index])
+        return np.ascontiguousarray(columns)
 
     def precision(self, psi: FloatArray) -> Matrix:
         """Precision of the free variables."""
@@ -97,7 +99,7 @@ class Layout:
     def _width(self, numbers: list[int]) -> int:
         """Half-bandwidth of these effects together."""
         slots = self._slots(numbers)
-        rows = np.column_stack([slots[k][self.effects[k].index] for k in numbers])
+        rows = np.hstack([slots[k][self.effects[k].index] for k in numbers])
         widest = int(np.ptp(rows, axis=1).max(initial=0))
         for k in numbers:
             for d in range(1, self.effects[k].effect.bandwidth + 1):
@@ -111,8 +113,9 @@ class Layout:
         places = []
         for k in numbers:
             bound = self.effects[k]
-            sums = np.bincount(bound.index, lead.index, bound.size)
-            places.append(sums / np.bincount(bound.index, minlength=bound.size))
+            beside = np.repeat(lead.index[:, 0], bound.index.shape[1])
+            sums = np.bincount(bound.index.reshape(-1), beside, bound.size)
+            places.append(sums / np.bincount(bound.index.reshape(-1), minlength=bound.size))
         kinds = np.concatenate([np.full(p.size, k) for k, p in zip(numbers, places, strict=True)])
         order = np.lexsort((kinds, np.concatenate(places)))
         rank = np.empty(order.size, dtype=np.int64)
@@ -137,11 +140,18 @@ class Layout:
 
     @cached_property
     def rows(self) -> IntArray:
-        """For each row its variables, one column for each banded effect."""
+        """For each row its variables, a column or two for each banded effect."""
         if not self.banded:
             return np.zeros((self.n_rows, 0), dtype=np.int64)
         columns = [self.slots[k][self.effects[k].index] for k in self.banded]
-        return np.ascontiguousarray(np.column_stack(columns).astype(np.int64))
+        return np.ascontiguousarray(np.hstack(columns).astype(np.int64))
+
+    @cached_property
+    def loadings(self) -> Matrix:
+        """What the variables in `rows` are multiplied by."""
+        if not self.banded:
+            return np.zeros((self.n_rows, 0))
+        return np.ascontiguousarray(np.hstack([self.effects[k].loadings for k in self.banded]))
 
     @cached_property
     def constraints(self) -> Matrix:

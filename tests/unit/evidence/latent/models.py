@@ -8,7 +8,7 @@ from dbrm.evidence.coefficient_priors.radial import Normal
 from dbrm.evidence.families import find_family
 from dbrm.evidence.glm_prior import glm_prior
 from dbrm.evidence.latent.layout import Layout
-from dbrm.evidence.latent.nodes import bind
+from dbrm.evidence.latent.nodes import bind, columns_of
 from dbrm.evidence.links import find_link
 from dbrm.evidence.nested_laplace import Conditional, Noise, Response
 
@@ -45,9 +45,7 @@ def conditional(
     )
     X = np.empty((n, 0)) if X is None else X
     sizes = np.arange(X.shape[1] + 1)
-    layout = Layout(
-        [bind(e, None if e.column is None else places[e.column], n) for e in effects], n
-    )
+    layout = Layout([bind(e, columns_of(e, places), n) for e in effects], n)
     table = glm_prior(prior, sizes, float(weights.sum()), dispersed=False)
     ones = np.ones(X.shape[1])
     return Conditional(response, layout, X, ones, table, X.shape[1], noise or Noise())
@@ -69,7 +67,10 @@ def dense_covariance(bounds, psis):
         values, vectors = np.linalg.eigh(precision)
         kept = slice(bound.effect.nullity, None)
         covariance = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        total = total + covariance[np.ix_(bound.index, bound.index)]
+        rows = np.zeros((bound.index.shape[0], bound.size))
+        for index, loading in zip(bound.index.T, bound.loadings.T, strict=True):
+            rows[np.arange(index.size), index] += loading
+        total = total + rows @ covariance @ rows.T
     return total
 
 

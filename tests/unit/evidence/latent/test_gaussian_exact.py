@@ -5,7 +5,7 @@ import pytest
 from tests.unit.evidence.latent.models import conditional, dense_covariance, dense_log_evidence
 
 from dbrm.evidence.coefficient_priors.radial import Normal
-from dbrm.evidence.latent import AR1, IID, OU, RW1, RW2, RandomIntercept
+from dbrm.evidence.latent import AR1, IID, OU, RW1, RW2, RandomIntercept, RandomSlope, Smooth
 from dbrm.evidence.nested_laplace import Noise
 
 EFFECTS = {
@@ -18,6 +18,9 @@ EFFECTS = {
     "rows": (IID(), [0.9]),
     "groups": (RandomIntercept("site"), [0.6]),
     "crossed walk": (RW1("u"), [0.5]),
+    "slopes": (RandomSlope("site", "u"), [0.6, 1.2, -0.9]),
+    "slopes alone": (RandomSlope("site", "u", correlated=False), [0.8]),
+    "curve": (Smooth("u", n_knots=12), [0.7]),
 }
 SUMS = [
     ("AR1",),
@@ -35,6 +38,12 @@ SUMS = [
     ("AR1", "RW1", "IID"),
     ("OU", "RW2", "groups"),
     ("RW1", "rows", "crossed walk"),
+    ("slopes",),
+    ("slopes alone",),
+    ("curve",),
+    ("groups", "slopes alone"),
+    ("RW1", "slopes"),
+    ("slopes", "curve"),
 ]
 
 
