@@ -15,7 +15,7 @@ from dbrm.errors import DBRMWarning
 from dbrm.evidence import Latent, log_evidence_with, resolve_prior
 from dbrm.posterior import Posterior
 from dbrm.run.checkpoint import read_run
-from dbrm.run.inputs import read_in_memory, read_inputs
+from dbrm.run.inputs import read_in_memory, read_inputs, split_times
 from dbrm.run.problem import build_problem
 from dbrm.run.runner import run
 from dbrm.run.settings import Settings, SettingsOptions
@@ -33,6 +33,9 @@ def fit(
     offset: Any = None,
     trials: Any = None,
     exposure: Any = None,
+    event: Any = None,
+    entry: Any = None,
+    strata: Any = None,
     **settings: Unpack[SettingsOptions],
 ) -> Posterior:
     """Search for readable nonlinear models of a response and weigh them.
@@ -43,7 +46,8 @@ def fit(
         Covariates: a NumPy array or a pandas, polars or pyarrow table; for data that need not
         fit into memory a Parquet file, a pyarrow data set, a Dask data frame or array. Or a
         formula such as ``"y ~ x1 + C(site) + offset(log(area))"``; predictions then take tables
-        like `data`. A formula is code, evaluated as Python: take none from a stranger.
+        like `data`. A formula is code, evaluated as Python: take none from a stranger. Survival
+        times are ``"Surv(time, event) ~ ..."`` or ``"Surv(entry, time, event) ~ ..."``.
     y
         The response, or its column in `X`; nothing where a formula names it. In data on disk
         or on a cluster what belongs to the rows is named, too, as in ``offset="log_area"``.
@@ -60,6 +64,14 @@ def fit(
         Numbers of trials of a binomial response; k trials are k rows, in priors and penalties too.
     exposure
         Observation times or areas of counts.
+    event
+        For ``family="cox"`` and ``"weibull"``, whose response is a time: 1 where the event was
+        seen, 0 where the time is censored. A column of `X`, too, or a structured array `y` as
+        scikit-survival uses instead.
+    entry
+        Times at which rows came under observation (left truncation); a column of `X`, too.
+    strata
+        Groups with a baseline hazard of their own under ``family="cox"``; a column of `X`, too.
     **settings
         See `dbrm.Settings`.
 
@@ -90,6 +102,9 @@ def fit(
             "offset": offset,
             "trials": trials,
             "exposure": exposure,
+            "event": event,
+            "entry": entry,
+            "strata": strata,
         },
         data=data,
         ignore=ignore,
@@ -138,6 +153,9 @@ def log_evidence(
     offset: Any = None,
     trials: Any = None,
     exposure: Any = None,
+    event: Any = None,
+    entry: Any = None,
+    strata: Any = None,
     latent: Latent | Sequence[Latent] = (),
     **prior_options: Any,
 ) -> float:
@@ -177,7 +195,11 @@ def log_evidence(
         "offset": offset,
         "trials": trials,
         "exposure": exposure,
+        "event": event,
+        "entry": entry,
+        "strata": strata,
     }
+    y, extras = split_times(y, extras)
     refuse_other_order(X, y=y, **extras)
     if X is None:
         X = np.empty((np.shape(y)[0], 0))
@@ -200,6 +222,9 @@ class FitOptions(SettingsOptions, total=False):
     offset: Any
     trials: Any
     exposure: Any
+    event: Any
+    entry: Any
+    strata: Any
 
 
 def enumerate_models(X: TableLike, y: Any = None, **options: Unpack[FitOptions]) -> Posterior:

@@ -37,6 +37,8 @@ _CATEGORY = re.compile(r"C\(\s*(?:`([^`]+)`|([^\W\d]\w*))\s*\)")
 # The levels in formulaic's warning about those it does not know.
 _LEVELS = re.compile(r"\{.*\}", re.DOTALL)
 _OFFSET = re.compile(r"offset\((.*)\)", re.DOTALL)
+_SURVIVAL = re.compile(r"\s*Surv\s*\((.*?)\)\s*~", re.DOTALL)
+_STRATA = re.compile(r"\+?\s*strata\s*\(([^()]*)\)")
 # Most products of terms that formulaic may expand; it takes about a second.
 _MOST_PRODUCTS = 200_000
 _PRODUCTS = ("*", ":", "/", "%in%", "**", "^")
@@ -109,13 +111,17 @@ class FormulaRecipe:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedFormula:
-    """The parts of a formula, evaluated on the training data."""
+    """The parts of a formula, evaluated on the training data.
+
+    `extras` are events and entries of survival times, and their strata.
+    """
 
     recipe: Recipe | FormulaRecipe
     table: Table
     response: Any
     name: str
     offset: Column | None
+    extras: dict[str, Any]
 
 
 def read_formula(
@@ -143,7 +149,8 @@ def read_formula(
         msg = f"The formula {text!r} needs data=, a table with its columns."
         raise InvalidDataError(msg)
     raw = read_table(data)
-    left, right = _parse(text, raw, groups)
+    text, extras = _read_times(text, raw, data)
+    left, right = _parse(text, raw, (*groups, *extras))
     plain, offsets, others = _classify(right, raw)
     columns = {
         name: _as_category(raw, name) if cast else _content(raw, name)
@@ -168,17 +175,56 @@ def read_formula(
         response=_response(left, raw, data),
         name=str(left),
         offset=None if offset is None else _total(_compute(offset, data)),
+        extras=dict(extras.values()),
     )
 
 
-def _parse(text: str, raw: RawTable, groups: Sequence[str] = ()) -> tuple[Any, list[Any]]:
+def _read_times(
+    text: str, raw: RawTable, data: TableLike
+) -> tuple[str, dict[str, tuple[str, Any]]]:
+    """The formula with the time for ``Surv(...)`` and without ``strata(...)``, and the others.
+
+    They go by the expressions that they are written as, each with its argument and its values.
+    """
+    extras: dict[str, tuple[str, Any]] = {}
+    times = _SURVIVAL.match(text)
+    if times is not None:
+        parts = [part.strip() for part in times[1].split(",")]
+        if len(parts) not in (2, 3):
+            msg = (
+                "Survival times are Surv(time, event) or Surv(entry, time, event); "
+                f"got Surv({times[1]})."
+            )
+            raise FormulaError(msg)
+        text = f"{parts[-2]} ~{text[times.end() :]}"
+        named = {"event": parts[-1]} | ({"entry": parts[0]} if len(parts) == 3 else {})
+        for argument, expression in named.items():
+            extras[expression] = argument, _read_expression(expression, raw, data)
+    strata = _STRATA.search(text)
+    if strata is not None:
+        extras[strata[1].strip()] = "strata", _content(raw, strata[1].strip())
+        text = text[: strata.start()] + (text[strata.end() :] or "")
+        text = re.sub(r"~\s*\+", "~", text)
+        text = re.sub(r"~\s*$", "~ 1", text)
+    return text, extras
+
+
+def _read_expression(expression: str, raw: RawTable, data: TableLike) -> Any:
+    """A column, or numbers that formulaic computes: true ones are one."""
+    if expression in raw.names:
+        return _content(raw, expression)
+    return _total(_compute(_specify([f"I(({expression}) * 1.0)"], data), data))
+
+
+def _parse(text: str, raw: RawTable, taken: Sequence[str] = ()) -> tuple[Any, list[Any]]:
+    """The terms of a formula, in which a dot is every column but those that are `taken`."""
     from formulaic import Formula
     from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
 
     try:
         _refuse_blow_up(text, DefaultFormulaParser().get_ast(text), len(raw.names))
-        available = [name for name in raw.names if name not in groups]
+        available = [name for name in raw.names if name not in taken]
         formula = Formula(text, _context={"__formulaic_variables_available__": available})
     # formulaic leaves errors of Python syntax to Python.
     except (FormulaicError, SyntaxError) as error:

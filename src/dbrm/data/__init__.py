@@ -30,7 +30,9 @@ from dbrm.data.response import (
     check_response,
     check_vector,
     check_weights,
+    read_labels,
     refuse_other_order,
+    split_survival,
 )
 from dbrm.data.rules import ColumnRule
 from dbrm.data.standardize import to_unit_length
@@ -57,9 +59,11 @@ __all__ = [
     "open_batches",
     "read_extra",
     "read_into_memory",
+    "read_labels",
     "read_numbers",
     "read_table",
     "refuse_other_order",
+    "split_survival",
     "take_sample",
     "to_unit_length",
 ]

@@ -99,6 +99,49 @@ def check_vector(value: Any, n_rows: int, *, name: str) -> Column:
     return vector
 
 
+def split_survival(y: Any) -> tuple[Column, Column] | None:
+    """Time and event of a structured array as scikit-survival uses; ``None`` for other responses.
+
+    Raises
+    ------
+    InvalidDataError
+        Unless one field is boolean and the other one a number.
+    """
+    names = getattr(getattr(y, "dtype", None), "names", None)
+    if not names:
+        return None
+    kinds = {name: y.dtype[name].kind for name in names}
+    events = [name for name, kind in kinds.items() if kind == "b"]
+    times = [name for name, kind in kinds.items() if kind in "fiu"]
+    if len(names) != 2 or len(events) != 1 or len(times) != 1:
+        got = ", ".join(f"{name} ({y.dtype[name]})" for name in names)
+        msg = (
+            "A structured y holds survival times: a boolean field (True where the event was seen) "
+            f"and a field of times; got the fields {got}."
+        )
+        raise InvalidDataError(msg)
+    return y[times[0]].astype(np.float64), y[events[0]].astype(np.float64)
+
+
+def read_labels(value: Any, n_rows: int, name: str) -> tuple[tuple[str, ...], Column]:
+    """The different labels of a vector, as text and sorted, and the number of each row's label."""
+    content = _one_dimensional(_unwrap(value), name)
+    if len(content) != n_rows:
+        msg = (
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
+            f"{name} has {len(content)} values."
+        )
+        raise InvalidDataError(msg)
+    column = read_column(name, content)
+    refuse_missing([column], owner=name, advice="Remove these rows.")
+    if column.coded:
+        texts = [str(column.levels[int(code)]) for code in column.values]
+    else:
+        texts = [f"{value:.15g}" for value in column.values.tolist()]
+    labels, numbers = np.unique(texts, return_inverse=True)
+    return tuple(map(str, labels)), numbers.astype(np.float64)
+
+
 def refuse_other_order(X: Any, **rows: Any) -> None:
     """Raise if a vector has the row labels of `X` in another order.
 

@@ -36,6 +36,7 @@ from dbrm.evidence.families import (
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.joint.engine import JointEngine
+from dbrm.evidence.joint.fit import JointFit
 from dbrm.evidence.latent import Latent
 from dbrm.evidence.latent.fit import LatentFit
 from dbrm.evidence.latent.nodes import BoundEffect, bind, columns_of
@@ -71,6 +72,7 @@ __all__ = [
     "Jeffreys",
     "JointEngine",
     "JointFamily",
+    "JointFit",
     "KnownVariance",
     "Latent",
     "LatentEngine",

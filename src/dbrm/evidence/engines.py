@@ -13,6 +13,7 @@ from dbrm.evidence.base import AbstractEngine, AbstractPrepared, ModelFit, Score
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.device import choose_platform
 from dbrm.evidence.families import (
+    FAMILIES,
     AbstractFamily,
     CompiledFamily,
     Family,
@@ -22,6 +23,7 @@ from dbrm.evidence.families import (
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.joint.engine import JointEngine
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.evidence.latent.nodes import BoundEffect
 from dbrm.evidence.latent_engine import LatentEngine
 from dbrm.evidence.links import Link, find_link
@@ -73,6 +75,7 @@ def build_engine(
         Where populations are evaluated: ``"cpu"``, ``"gpu"`` or ``"auto"``.
     """
     family = find_family(family)
+    _check_times(observations, family)
     if isinstance(family, JointFamily) and link is not None:
         msg = f"family={family.name!r} has no link function; leave link= out."
         raise InvalidSettingError(msg)
@@ -115,6 +118,20 @@ def build_engine(
         msg = "evidence= gets the columns of a model and cannot be combined with always=."
         raise InvalidSettingError(msg)
     return FunctionEngine(engine, evidence, observations.response)
+
+
+def _check_times(observations: Observations, family: AbstractFamily) -> None:
+    """Raise for events, entries or strata beside a response that is no survival time."""
+    if isinstance(family, SurvivalFamily):
+        return
+    for name in ("event", "entry", "strata"):
+        if getattr(observations, name) is not None:
+            able = [key for key, other in FAMILIES.items() if isinstance(other, SurvivalFamily)]
+            msg = (
+                f"{name}= belongs to survival times, family={' or '.join(map(repr, able))}; "
+                f"got family={family.name!r}."
+            )
+            raise InvalidSettingError(msg)
 
 
 def _check_offset(observations: Observations, link: Link) -> None:
@@ -188,8 +205,9 @@ def add_latent(
         msg = "latent= needs the evidence of a family and cannot be combined with evidence=."
         raise InvalidSettingError(msg)
     if not isinstance(family, CompiledFamily) or link.code is None:
+        able = [name for name, other in FAMILIES.items() if isinstance(other, CompiledFamily)]
         msg = (
-            "latent= works with the built-in families and links; "
+            f"latent= works with the families {', '.join(able)} and the built-in links; "
             f"got family={family.name!r}, link={link.name!r}."
         )
         raise InvalidSettingError(msg)

@@ -13,8 +13,7 @@ import scipy.stats
 
 from dbrm._typing import Column, Matrix, TableLike
 from dbrm.errors import InvalidSettingError
-from dbrm.posterior.family_mixture import FamilyMixture
-from dbrm.posterior.mixture import StudentMixture
+from dbrm.posterior.prediction import Mixture
 from dbrm.posterior.rows import Rows
 
 if TYPE_CHECKING:
@@ -214,7 +213,7 @@ class Checks:
         single = rows.trials is None or bool(np.all(rows.trials == 1.0))
         return glm is not None and glm.family.has_trials and single
 
-    def _blocks(self, rows: Rows) -> "list[StudentMixture | FamilyMixture]":
+    def _blocks(self, rows: Rows) -> list[Mixture]:
         averaged = self._posterior._averaged
         return list(averaged.blocks(rows.table, rows.offset, rows.trials))
 

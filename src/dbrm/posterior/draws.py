@@ -17,7 +17,7 @@ import numpy as np
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import Family, Gaussian, ModelFit
+from dbrm.evidence import Family, Gaussian, JointFamily, ModelFit
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
@@ -63,10 +63,15 @@ class CoefficientDraws:
         return out if offset is None else out + offset
 
     def mean(self, table: Table, offset: Column | None = None) -> Matrix:
-        """Mean response of each draw (rows), per trial for a binomial one."""
+        """Mean response of each draw (rows), per trial for a binomial one.
+
+        The linear predictor of families that are no function of a mean.
+        """
         eta = self.predictor(table, offset)
         if self.averaged.glm is None:
             return eta
+        if isinstance(self.averaged.glm.family, JointFamily):
+            return self.averaged.glm.link.mean(eta)
         with np.errstate(all="ignore"):
             return self._family.clip_mean(self.averaged.glm.link.mean(eta))
 

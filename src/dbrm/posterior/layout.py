@@ -16,6 +16,7 @@ from dbrm.data.schema import (
     Text,
     Whole,
 )
+from dbrm.posterior.joint_storage import HAZARD_ARRAYS, joint_arrays
 from dbrm.posterior.latent_storage import EFFECT, latent_arrays
 
 __all__ = ["POSTERIOR"]
@@ -50,6 +51,7 @@ _RECORD = Record(
         "ended": Text(),
         "extrapolate": Text(("hold", "follow")),
         "sweep": Text(),
+        "strata": _TEXTS,
     },
     optional=frozenset(
         {
@@ -63,6 +65,7 @@ _RECORD = Record(
             "ended",
             "extrapolate",
             "sweep",
+            "strata",
         }
     ),
 )
@@ -118,6 +121,8 @@ def _fits(name: str, count: str | int) -> dict[str, ArrayOf]:
     }
 
 
+_JOINT = {**joint_arrays("averaged", "averaged"), **joint_arrays("reports", 2), **HAZARD_ARRAYS}
+
 POSTERIOR = Schema(
     _CONTENT,
     {
@@ -149,6 +154,7 @@ POSTERIOR = Schema(
         "effect_#_positions": ArrayOf("<f8", ("nodes_#",), low=-_LARGEST, high=_LARGEST),
         **latent_arrays("averaged"),
         **latent_arrays("reports"),
+        **_JOINT,
     },
-    optional=frozenset({"frequency"}),
+    optional=frozenset({"frequency", *_JOINT}),
 )

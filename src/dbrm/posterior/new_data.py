@@ -5,36 +5,48 @@ rows are far outside the training data.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, Matrix, TableLike
-from dbrm.data import Recipe
-from dbrm.errors import InvalidSettingError
+from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
+from dbrm.data import Recipe, read_labels
+from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.extrapolation import Guard, RangeCheck
-from dbrm.posterior.family_mixture import FamilyMixture
-from dbrm.posterior.mixture import StudentMixture
-from dbrm.posterior.prediction import AveragedModels
+from dbrm.posterior.prediction import AveragedModels, Mixture
+from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import split_rows
 from dbrm.posterior.source import Source
+from dbrm.posterior.survival_mixture import SurvivalMixture
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PredictionMethods", "check_level"]
+__all__ = ["PredictionMethods", "SurvivalCurves", "check_level"]
 
 Extrapolate = Literal["hold", "follow"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SurvivalCurves:
+    """Probabilities of surviving `times`, with the ends of credible bands: rows by times."""
+
+    times: FloatArray
+    survival: Matrix
+    lower: Matrix
+    upper: Matrix
 
 
 class PredictionMethods(ABC):
     """Predictions averaged over models, for new rows."""
 
     recipe: Recipe | FormulaRecipe
+    record: RunRecord
     _source: Source
 
     @property
@@ -52,6 +64,9 @@ class PredictionMethods(ABC):
         extrapolate: Extrapolate | None = None,
     ) -> Column:
         """Posterior-averaged mean of the response for new rows.
+
+        Of survival times: under ``family="cox"`` the averaged log hazard ratio against a row of
+        zeros, larger where the risk is higher; under ``"weibull"`` the median time.
 
         Parameters
         ----------
@@ -92,16 +107,21 @@ class PredictionMethods(ABC):
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
+        strata: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Quantiles of the predictive distribution, one column per level; see `predict`."""
+        """Quantiles of the predictive distribution, one column per level; see `predict`.
+
+        Of survival times under ``family="cox"`` they are event times of the training rows, and
+        infinite beyond the last of them; `strata` are needed if the fit had some.
+        """
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
             msg = f"q must hold levels strictly between 0 and 1; got q={q!r}."
             raise InvalidSettingError(msg)
         blocks = [
             np.column_stack([block.quantile(float(level)) for level in levels])
-            for block in self._blocks(X, offset, trials, exposure, extrapolate)
+            for block in self._blocks(X, offset, trials, exposure, extrapolate, strata)
         ]
         return np.concatenate(blocks)
 
@@ -113,12 +133,13 @@ class PredictionMethods(ABC):
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
+        strata: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Matrix:
         """Equal-tailed predictive interval, lower and upper limits in columns; see `predict`."""
         check_level(level)
         ends = [0.5 - level / 2, 0.5 + level / 2]
-        extras = {"offset": offset, "trials": trials, "exposure": exposure}
+        extras = {"offset": offset, "trials": trials, "exposure": exposure, "strata": strata}
         return self.predict_quantiles(X, ends, **extras, extrapolate=extrapolate)
 
     def sample_predictive(
@@ -130,12 +151,54 @@ class PredictionMethods(ABC):
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
+        strata: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Matrix:
         """Draws from the predictive distribution, one row per draw, one column per row of `X`."""
         rng = np.random.default_rng(random_state)
-        blocks = self._blocks(X, offset, trials, exposure, extrapolate)
+        blocks = self._blocks(X, offset, trials, exposure, extrapolate, strata)
         return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
+
+    def predict_survival(
+        self,
+        X: TableLike,
+        times: float | FloatArray | Sequence[float],
+        level: float = 0.95,
+        *,
+        offset: Any = None,
+        strata: Any = None,
+        extrapolate: Extrapolate | None = None,
+    ) -> SurvivalCurves:
+        """Survival curves of new rows with bands, for ``family="cox"`` and ``"weibull"``.
+
+        Parameters
+        ----------
+        times
+            Times at which to give the curves.
+        level
+            Posterior probability inside the band, at each time by itself.
+        strata
+            Labels of the rows' strata, if the fit had some.
+
+        Returns
+        -------
+        SurvivalCurves
+            ``times``, and ``survival``, ``lower``, ``upper``, rows by times.
+        """
+        check_level(level)
+        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        if wanted.ndim != 1 or not np.all(np.isfinite(wanted) & (wanted >= 0)):
+            msg = f"times must be finite and not negative; got times={times!r}."
+            raise InvalidSettingError(msg)
+        parts = []
+        for block in self._blocks(X, offset, None, None, extrapolate, strata):
+            if not isinstance(block, SurvivalMixture):
+                msg = "predict_survival is for survival times: family='cox' or 'weibull'."
+                raise InvalidSettingError(msg)
+            curves = [block.curve(float(time), level) for time in wanted]
+            parts.append(np.array(curves).reshape(wanted.size, 3, -1).transpose(1, 2, 0))
+        survival, lower, upper = np.concatenate(parts, axis=1)
+        return SurvivalCurves(wanted, survival, lower, upper)
 
     def extrapolation(self, X: TableLike) -> "pd.DataFrame":
         """How far each row is outside the data that the models were trained on.
@@ -167,18 +230,36 @@ class PredictionMethods(ABC):
         trials: Any,
         exposure: Any,
         extrapolate: Extrapolate | None,
-    ) -> Iterator[StudentMixture | FamilyMixture]:
+        strata: Any = None,
+    ) -> Iterator[Mixture]:
         if extrapolate not in (None, "hold", "follow"):
             msg = f"extrapolate must be 'hold' or 'follow'; got extrapolate={extrapolate!r}."
             raise InvalidSettingError(msg)
         averaged = self._averaged
         if extrapolate is not None and averaged.hold != (extrapolate == "hold"):
             averaged = replace(averaged, hold=not averaged.hold)
-        check = RangeCheck(averaged)
+        check, start = RangeCheck(averaged), 0
         for block in split_rows(self.recipe, X, offset, trials, exposure):
             check.look(block[0])
-            yield from averaged.blocks(*block)
+            stop = start + block[0].n_rows
+            yield from averaged.blocks(*block, self._number_strata(strata, start, stop))
+            start = stop
         check.warn()
+
+    def _number_strata(self, strata: Any, start: int, stop: int) -> IntArray | None:
+        """Numbers of the strata of some rows; ``None`` if there are some but not given."""
+        known = self.record.strata
+        if not known:
+            return np.zeros(stop - start, dtype=np.int64)
+        if strata is None:
+            return None
+        labels, numbers = read_labels(strata, np.shape(strata)[0], "strata")
+        for label in labels:
+            if label not in known:
+                msg = f"strata holds {label!r}; the strata in training were {', '.join(known)}."
+                raise InvalidDataError(msg)
+        positions = np.array([known.index(label) for label in labels], dtype=np.int64)
+        return np.asarray(positions[numbers.astype(np.int64)][start:stop])
 
 
 def check_level(level: float) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, TableLike
 from dbrm.data import Recipe, check_response, check_vector, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence import AbstractFamily, Gaussian, Link, ModelFit, find_link
+from dbrm.evidence import AbstractFamily, Gaussian, JointFamily, Link, ModelFit, find_link
 from dbrm.evolution import Problem
 from dbrm.features import Feature
 from dbrm.formula import FormulaRecipe
@@ -352,10 +352,13 @@ class Posterior(PredictionMethods):
     def _describe(
         self, features: list[Feature], effects: Mask, fit: ModelFit, probability: float
     ) -> FittedModel:
-        response, link = self.record.response, self.link
+        response, link, family = self.record.response, self.link, self.family
         identity = link.name == "identity"
+        label = response if identity else f"{link.name}(E[{response}])"
+        if isinstance(family, JointFamily):
+            label = family.predictor_label(response)
         return FittedModel(
-            response=response if identity else f"{link.name}(E[{response}])",
+            response=label,
             terms=(*self.always, *features),
             fit=fit,
             probability=probability,
@@ -396,6 +399,7 @@ class Posterior(PredictionMethods):
             effects=self._source.effects,
             ranges=found.ranges,
             fitted=found.fitted,
+            hazards=found.hazards,
             hold=self.record.extrapolate == "hold",
         )
 
@@ -602,6 +606,8 @@ class Posterior(PredictionMethods):
         from dbrm.report import write_report
 
         known = X is not None or self._source.training() is not None
+        # Plots of rows compare predictions with responses: censored ones are none.
+        known = known and not isinstance(self.family, JointFamily)
         write_report(self, path, self.rows(X, y, **extras) if known else None, title)
 
     def save(self, path: "str | os.PathLike[str]") -> None:

@@ -17,16 +17,19 @@ from dbrm.evidence import BoundEffect, Family, ModelFit, columns_of, find_link
 from dbrm.features import Covariate, Feature, Ranges, evaluate
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
+from dbrm.posterior.hazard import AbstractHazards, WeibullHazards
 from dbrm.posterior.limits import Limits
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Glm
+from dbrm.posterior.survival_mixture import SurvivalMixture
 
-__all__ = ["AveragedModels", "shift_of"]
+__all__ = ["AveragedModels", "Mixture", "shift_of"]
 
 # Models times rows held at once while predicting: a family that integrates holds several
 # numbers for each.
 _STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 1_000_000
 
+Mixture = StudentMixture | FamilyMixture | SurvivalMixture
 # Weights, modes, shifts and variances of the linear predictors: models by rows.
 Predictor = tuple[Matrix, Matrix, Matrix, Matrix]
 
@@ -55,6 +58,8 @@ class AveragedModels:
     effects
         The latent effects of the run, with the nodes of the training rows. They take part
         in the predictions of tables that know their places.
+    hazards
+        Cumulative hazards of models of survival times, ``None`` for other responses.
     ranges, fitted, hold
         Ranges of covariates and arguments in training, ranges of the means of the models, and
         whether they are held: see `dbrm.posterior.limits`.
@@ -73,6 +78,7 @@ class AveragedModels:
     ranges: Ranges = field(default_factory=dict)
     fitted: Matrix = field(default_factory=lambda: np.empty((0, 2)))
     hold: bool = True
+    hazards: AbstractHazards | None = None
 
     @property
     def integrates(self) -> bool:
@@ -94,6 +100,7 @@ class AveragedModels:
             shifts=[self.shifts[model]],
             dispersions=[self.dispersions[model]],
             fitted=self.fitted[[model]],
+            hazards=self.hazards and self.hazards.take(model),
         )
 
     def evaluate(self, table: Table) -> Matrix:
@@ -124,19 +131,55 @@ class AveragedModels:
         return np.array([always and plain[own].all() for own in self.models], dtype=np.bool_)
 
     def blocks(
-        self, table: Table, offset: Any = None, trials: Any = None, exposure: Any = None
-    ) -> Iterator[StudentMixture | FamilyMixture]:
-        """The predictive distribution of the rows, in blocks that fit into memory."""
+        self,
+        table: Table,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+        stratum: IntArray | None = None,
+    ) -> Iterator[Mixture]:
+        """The predictive distribution of the rows, in blocks that fit into memory.
+
+        `stratum` numbers the strata of survival times; without it they are not known.
+        """
         n = table.n_rows
         shift = shift_of(n, offset, exposure)
         counts = None if trials is None else check_vector(trials, n, name="trials")
-        for part, predictor, highest in self._predictors(table, shift):
-            yield self._mixture(*predictor, None if counts is None else counts[part], highest)
+        for part, predictor, highest, designs in self._predictors(table, shift):
+            if self.hazards is not None:
+                own = None if stratum is None else stratum[part]
+                yield self._survival(self.hazards, predictor, designs, own)
+            else:
+                yield self._mixture(*predictor, None if counts is None else counts[part], highest)
+
+    def _survival(
+        self,
+        hazards: AbstractHazards,
+        predictor: Predictor,
+        designs: tuple[Matrix, Matrix | None],
+        stratum: IntArray | None,
+    ) -> SurvivalMixture:
+        """The mixture of survival times; linear models may have a design of their own."""
+        weights, locations, _, leverages = predictor
+        held, linear = (None if d is None else np.where(np.isfinite(d), d, 0.0) for d in designs)
+        assert held is not None
+        own = [held if linear is None or not is_linear else linear for is_linear in self.is_linear]
+        dispersion = np.array([fit.dispersion for fit in self.fits])
+        return SurvivalMixture(
+            hazards=hazards,
+            weights=weights,
+            locations=locations,
+            variances=dispersion[:, None] * leverages,
+            designs=[d[:, uses] for d, uses in zip(own, self._uses.T, strict=True)],
+            stratum=stratum,
+            integrate=self.integrate,
+            predicts_time=isinstance(hazards, WeibullHazards),
+        )
 
     def dropped_mass(self, table: Table) -> Column:
         """Posterior share of the models that are undefined or overflow, by row."""
         parts = []
-        for _, (weights, *_), _ in self._predictors(table, np.zeros(table.n_rows)):
+        for _, (weights, *_), *_ in self._predictors(table, np.zeros(table.n_rows)):
             # A row where no model is defined has no weights, NaN.
             gone = ~(weights > 0) & (self.probability > 0)[:, None]
             share = self.probability @ gone / self.probability.sum()
@@ -145,8 +188,8 @@ class AveragedModels:
 
     def _predictors(
         self, table: Table, shift: Column
-    ) -> Iterator[tuple[slice, Predictor, Matrix | None]]:
-        """Linear predictors of the rows, in blocks that fit into memory.
+    ) -> Iterator[tuple[slice, Predictor, Matrix | None, tuple[Matrix, Matrix | None]]]:
+        """Linear predictors of the rows, in blocks that fit into memory, with their designs.
 
         Under a log link with the highest means that are allowed; under the identity they keep
         within the limits already.
@@ -166,17 +209,19 @@ class AveragedModels:
             own = None if linear is None else linear[part]
             predictor = self._predictor(design[part], own, shift[part], here)
             if self._limits is None:
-                yield part, predictor, None
+                yield part, predictor, None, (design[part], own)
                 continue
             low, high = self._limits.at(table.take(np.arange(n)[part]))
             if self._identity:
                 weights, locations, shifts, leverages = predictor
                 locations = np.clip(locations, low + shift[part], high + shift[part])
-                yield part, (weights, locations, shifts, leverages), None
+                within = (weights, locations, shifts, leverages)
+                yield part, within, None, (design[part], own)
             else:
                 logarithm = self.glm is not None and self.glm.link.name == "log"
                 with np.errstate(over="ignore", invalid="ignore"):
-                    yield part, predictor, high * np.exp(shift[part]) if logarithm else high
+                    highest = high * np.exp(shift[part]) if logarithm else high
+                yield part, predictor, highest, (design[part], own)
 
     @property
     def _identity(self) -> bool:

@@ -34,6 +34,8 @@ class RunRecord:
     sweep
         What the sweep before the chains did not look at, and why; empty if it looked at all that it
         was asked to.
+    strata
+        Labels of the strata of survival times.
     """
 
     response: str
@@ -57,6 +59,7 @@ class RunRecord:
     ended: str = ""
     extrapolate: str = "hold"
     sweep: str = ""
+    strata: tuple[str, ...] = ()
 
     @property
     def exhaustive(self) -> bool:

@@ -27,9 +27,12 @@ from dbrm.evidence import (
     find_link,
     fit_with,
 )
+from dbrm.evidence.families.cox import CoxLikelihood
+from dbrm.evidence.families.weibull import Weibull
 from dbrm.evolution import FeatureColumns, Problem
 from dbrm.features import Feature, Ranges, Transform, evaluate, training_ranges
 from dbrm.posterior.dispersion import DispersionPosterior, dispersion_posteriors
+from dbrm.posterior.hazard import AbstractHazards, WeibullHazards, cox_hazards
 from dbrm.posterior.limits import fitted_ranges
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
@@ -75,6 +78,8 @@ class AveragedFits:
         Training ranges of covariates and of the arguments of bounded functions.
     fitted
         Lowest and highest mean of each model over training rows.
+    hazards
+        Cumulative hazards of models of survival times; ``None`` for other responses.
     """
 
     fits: list[ModelFit]
@@ -82,6 +87,7 @@ class AveragedFits:
     dispersions: list[DispersionPosterior]
     ranges: Ranges
     fitted: Matrix
+    hazards: AbstractHazards | None = None
 
 
 class Source(Protocol):
@@ -216,7 +222,23 @@ class LiveSource:
             dispersions=self._dispersions(designs, models, fits),
             ranges=training_ranges((*self.always, *features), self.table),
             fitted=fitted_ranges(*designs, models, fits, self.glm and self.glm.link),
+            hazards=self._hazards(designs, models, fits),
         )
+
+    def _hazards(
+        self,
+        designs: tuple[Matrix, Matrix],
+        models: Sequence[IntArray],
+        fits: Sequence[ModelFit],
+    ) -> AbstractHazards | None:
+        engine = self.problem.engine
+        engine = engine.base if isinstance(engine, FunctionEngine) else engine
+        if not isinstance(engine, JointEngine):
+            return None
+        if isinstance(engine.joint, CoxLikelihood):
+            offset = engine.likelihood().offset
+            return cox_hazards(engine.joint, designs, models, fits, offset)
+        return WeibullHazards(fits) if isinstance(engine.family, Weibull) else None
 
     def _fit_many(
         self, features: Sequence[Feature], models: Sequence[IntArray], effects: Masks

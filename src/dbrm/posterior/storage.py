@@ -30,11 +30,13 @@ from dbrm.evidence import (
     find_family,
     find_link,
 )
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.evolution import Candidate
 from dbrm.features import Feature, Transform, covariate, parse_feature, write_features
 from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.dispersion import DispersionPosterior
+from dbrm.posterior.joint_storage import pack_hazards, pack_joint, unpack_hazards, unpack_joint
 from dbrm.posterior.latent_storage import (
     MissingEffectError,
     latent_names,
@@ -109,6 +111,9 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         **pack_effects(source.effects),
         **pack_latent("averaged", posterior._averaged.fits),
         **pack_latent("reports", [model.fit for model in reports]),
+        **pack_joint("averaged", posterior._averaged.fits),
+        **pack_joint("reports", [model.fit for model in reports]),
+        **pack_hazards(posterior._averaged.hazards),
     }
     if merged.frequency is not None:
         arrays["frequency"] = merged.frequency
@@ -279,7 +284,10 @@ def _restore(
         visited=_split("visited", arrays, arrays["visited_sizes"]),
         frequency=arrays.get("frequency"),
     )
-    averaged, reports = _unpack("averaged", arrays), _unpack("reports", arrays)
+    averaged, reports = (
+        unpack_joint(name, arrays, _unpack(name, arrays)) for name in ("averaged", "reports")
+    )
+    survival = glm is not None and isinstance(glm.family, SurvivalFamily)
     refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
     _check_ranges(arrays["fitted_ranges"], glm)
     if glm is not None:
@@ -305,6 +313,7 @@ def _restore(
             dispersions=_unpack_dispersions(arrays),
             ranges={text: (low, high) for text, (low, high) in ranges.items()},
             fitted=arrays["fitted_ranges"],
+            hazards=unpack_hazards(arrays, averaged, survival=survival),
         ),
         path=[PathStep.from_dict(step) for step in content.get("path", ())],
         reports=dict(
@@ -390,5 +399,6 @@ def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:
         "chain_log_mass": tuple(chain_log_mass.tolist()),
         "failures": {int(chain): text for chain, text in content.get("failures", {}).items()},
         "given": tuple(content.get("given", ())),
+        "strata": tuple(content.get("strata", ())),
     }
     return RunRecord(**(content | changed))

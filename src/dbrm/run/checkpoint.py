@@ -68,7 +68,9 @@ _HEAD = Schema(
             "given": ListOf(Text()),
             "n_rows": Whole(1),
             "tall": Flag(),
-        }
+            "strata": ListOf(Text()),
+        },
+        optional=frozenset({"strata"}),
     ),
     {
         "table": ArrayOf("<f8", ("rows", "names"), low=-FINITE, high=FINITE),
@@ -77,9 +79,14 @@ _HEAD = Schema(
         "column_offset": ArrayOf("<f8", ("rows",), low=-FINITE, high=FINITE),
         "column_trials": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
         "column_exposure": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
+        "column_event": ArrayOf("<f8", ("rows",), low=0.0, high=1.0),
+        "column_entry": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
+        "column_strata": ArrayOf("<f8", ("rows",), low=0.0, high=FINITE),
         "place_*": ArrayOf("", ("rows",), low=-FINITE, high=FINITE),
     },
-    optional=frozenset({"column_weights", "column_offset", "column_trials", "column_exposure"}),
+    optional=frozenset(
+        f"column_{field.name}" for field in fields(Observations) if field.name != "response"
+    ),
 )
 
 
@@ -118,6 +125,7 @@ def begin_run(
         "given": list(inputs.given),
         "n_rows": inputs.n_rows,
         "tall": inputs.rows is not None,
+        "strata": list(inputs.strata),
     }
     arrays = {f"column_{name}": column for name, column in inputs.observations.given.items()}
     arrays |= {f"place_{name}": values for name, values in inputs.table.index_columns.items()}
@@ -203,6 +211,7 @@ def read_run(folder: Checkpoint, given: Mapping[str, Any]) -> RunInputs:
         formula=content["formula"],
         given=tuple(content["given"]),
         n_rows=content["n_rows"],
+        strata=tuple(content.get("strata", ())),
     )
 
 

@@ -26,8 +26,10 @@ from dbrm.data import (
     learn_from_batches,
     learn_recipe,
     open_batches,
+    read_labels,
     read_table,
     refuse_other_order,
+    split_survival,
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import Observations
@@ -43,7 +45,7 @@ from dbrm.run.out_of_core import (
 )
 from dbrm.run.settings import Settings
 
-__all__ = ["RunInputs", "read_in_memory", "read_inputs"]
+__all__ = ["RunInputs", "read_in_memory", "read_inputs", "split_times"]
 
 # Fields of `Observations` beside the response, and the arguments of `dbrm.fit` that fill them.
 _ARGUMENTS = {
@@ -51,7 +53,12 @@ _ARGUMENTS = {
     "offset": "offset",
     "trials": "trials",
     "exposure": "exposure",
+    "event": "event",
+    "entry": "entry",
+    "strata": "strata",
 }
+# Arguments that may name a column of a table in memory, as the response may.
+_NAMEABLE = ("event", "entry", "strata")
 
 
 @final
@@ -67,6 +74,8 @@ class RunInputs:
     rows
         All rows of data that are out of core; table and observations are then a weighted
         subsample of them.
+    strata
+        Labels of the strata of survival times, in the order of their numbers.
     """
 
     table: Table
@@ -78,6 +87,7 @@ class RunInputs:
     given: tuple[str, ...]
     n_rows: int
     rows: AbstractRows | None = None
+    strata: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -95,7 +105,8 @@ def read_inputs(
     data: TableLike | None = None,
     ignore: Sequence[str] = (),
 ) -> RunInputs:
-    """Read the arguments of `dbrm.fit`; `extras` are weights, offset, trials and exposure."""
+    """Read the arguments of `dbrm.fit`; `extras` are the vectors beside the response."""
+    y, extras = split_times(y, extras)
     if is_source(X):
         return _from_source(X, y, settings, extras, ignore)
     if is_source(data):
@@ -108,7 +119,7 @@ def read_inputs(
     if isinstance(X, str):
         X, effects = take_latent_terms(X)
         settings = settings.with_latent(effects)
-    columns, response = _split(X, y, ignore)
+    columns, response, extras = _split(X, y, extras, data, ignore)
     inputs = _in_place(columns, response, settings, extras) or _subsample_if_tall(
         read_in_memory(columns, response, settings, extras=extras, data=data)
     )
@@ -127,7 +138,8 @@ def read_in_memory(
     """Read a table, or a formula and its data, with all rows in memory; equal rows are merged."""
     weights = extras["sample_weight"]
     read = _read(X, y, data, settings, weights, allow_no_columns=allow_no_columns)
-    extras = {**extras, "offset": _add(read.offset, extras["offset"])}
+    extras = {**_join(extras, read.extras), "offset": _add(read.offset, extras["offset"])}
+    labels, extras = _number_strata(extras, read.table.n_rows)
     observations = _observe(read.response, read.table.n_rows, extras)
     table = read.table
     # An effect without a column has one node per row: equal rows are then not the same.
@@ -144,6 +156,7 @@ def read_in_memory(
         formula=X if isinstance(X, str) else "",
         given=_given(extras),
         n_rows=read.table.n_rows,
+        strata=labels,
     )
 
 
@@ -225,19 +238,59 @@ def _name_of(y: Any) -> str:
     return str(getattr(y, "name", None) or "y")
 
 
-def _split(X: TableLike, y: Any, ignore: Sequence[str]) -> tuple[TableLike, Any]:
-    """Take the response, if it is a column of the table, and the columns to ignore out of it."""
-    if isinstance(X, str) or not (isinstance(y, str) or ignore):
-        return X, y
-    raw = read_table(X)
-    for name in (*ignore, *([y] if isinstance(y, str) else [])):
+def split_times(y: Any, extras: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Take a structured response of survival times apart."""
+    times = split_survival(y)
+    if times is None:
+        return y, dict(extras)
+    if extras["event"] is not None:
+        msg = "y is a structured array that holds the events: leave event= out."
+        raise InvalidDataError(msg)
+    return times[0], {**extras, "event": times[1]}
+
+
+def _split(
+    X: TableLike, y: Any, extras: Mapping[str, Any], data: TableLike | None, ignore: Sequence[str]
+) -> tuple[TableLike, Any, Mapping[str, Any]]:
+    """Take the response and what else are columns of the table, and those to ignore, out of it."""
+    named = {name: extras[name] for name in _NAMEABLE if isinstance(extras[name], str)}
+    if isinstance(y, str):
+        named["y"] = y
+    if not named and (isinstance(X, str) or not ignore):
+        return X, y, extras
+    # The columns of a formula are those that it names.
+    raw = read_table(data if isinstance(X, str) else X)
+    for argument, name in (*named.items(), *(("ignore", name) for name in ignore)):
         if not raw.named or name not in raw.names:
-            argument = "y" if name == y else "ignore"
             msg = f"{argument}={name!r} is not a column of X. Columns: {', '.join(raw.names)}."
             raise InvalidDataError(msg)
     columns = dict(zip(raw.names, raw.contents, strict=True))
-    response = columns.pop(y) if isinstance(y, str) else y
-    return {name: c for name, c in columns.items() if name not in ignore}, response
+    found = {argument: columns[name] for argument, name in named.items()}
+    response = found.pop("y", y)
+    extras = {**extras, **found}
+    if isinstance(X, str):
+        return X, response, extras
+    left_out = {*ignore, *named.values()}
+    return {name: c for name, c in columns.items() if name not in left_out}, response, extras
+
+
+def _join(extras: Mapping[str, Any], formula: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given beside a formula, and what the formula names."""
+    for name in formula:
+        if extras[name] is not None:
+            msg = f"The formula names {name} already: leave {name}= out."
+            raise InvalidDataError(msg)
+    return {**extras, **formula}
+
+
+def _number_strata(
+    extras: Mapping[str, Any], n_rows: int
+) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """Labels of the strata, and the arguments with their numbers."""
+    if extras["strata"] is None:
+        return (), extras
+    labels, numbers = read_labels(extras["strata"], n_rows, "strata")
+    return labels, {**extras, "strata": numbers}
 
 
 def _read(
@@ -273,7 +326,7 @@ def _read(
         weights=weights,
         **_preparation(settings),
     )
-    return ParsedFormula(recipe, table, y, _name_of(y), None)
+    return ParsedFormula(recipe, table, y, _name_of(y), None, {})
 
 
 def _preparation(settings: Settings) -> dict[str, Any]:
@@ -310,7 +363,7 @@ def _observe(y: Any, n_rows: int, extras: Mapping[str, Any]) -> Observations:
     weights = extras["sample_weight"]
     vectors = {
         name: check_vector(extras[name], n_rows, name=name)
-        for name in ("offset", "trials", "exposure")
+        for name in ("offset", "trials", "exposure", "event", "entry", "strata")
         if extras[name] is not None
     }
     return Observations(
@@ -329,8 +382,8 @@ def _merge_repeats(table: Table, observations: Observations) -> tuple[Table, Obs
     """
     n_rows = table.n_rows
     weights = np.ones(n_rows) if observations.weights is None else observations.weights
-    extras = {name: getattr(observations, name) for name in ("offset", "trials", "exposure")}
-    given = {name: column for name, column in extras.items() if column is not None}
+    beside = ("response", "weights")
+    given = {name: c for name, c in observations.given.items() if name not in beside}
     nodes = [
         np.unique(p, return_inverse=True)[1].astype(float) for p in table.index_columns.values()
     ]

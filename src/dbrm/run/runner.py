@@ -180,6 +180,7 @@ class _Results:
             ended=report.ended,
             extrapolate=settings.extrapolate,
             sweep=self._unseen,
+            strata=inputs.strata,
         )
 
 

@@ -13,6 +13,7 @@ from dbrm.evidence import (
     AbstractFamily,
     CoefficientPrior,
     EvidenceFunction,
+    JointFamily,
     Latent,
     Link,
     find_family,
@@ -330,6 +331,7 @@ class Settings:
         family = find_family(self.family)
         exact = family.exact_link is not None and self.link in (None, family.exact_link)
         reasons = {
+            f"family={family.name!r} works": isinstance(family, JointFamily),
             "latent= fits": bool(self.latent_effects),
             "evidence= works": self.evidence is not None,
             f"preset={self.preset!r} evaluates one model after the other": self.preset is not None,

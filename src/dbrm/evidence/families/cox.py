@@ -124,18 +124,18 @@ class CoxPoint(JointPoint):
         cox_information(columns, gram, self.risk, self.sums, seen.event, seen.groups, *seen.layout)
         return np.asarray(gram)
 
-    def baseline(self, columns: Matrix) -> tuple[FloatArray, FloatArray, Matrix]:
-        r"""Jumps of the baseline hazard at the groups, their variances, and their slopes.
+    def baseline(self, columns: Matrix) -> tuple[FloatArray, FloatArray, Matrix, FloatArray]:
+        """Jumps of the baseline hazard at the groups, variances, slopes and the log of its unit.
 
         Efron's estimate; the variances are those given the coefficients, the slopes minus its
-        derivatives in the coefficients of `columns`.
+        derivatives in the coefficients of `columns`. A unit is that of each group's stratum: the
+        hazard itself may be too small for a number.
         """
         seen = self.likelihood
-        unit = np.exp(-self.log_unit[seen.groups])
         slopes = cox_hazard_slopes(
             columns, self.risk, self.sums, seen.event, seen.groups, *seen.layout
         )
-        return self.sums[:, 0] * unit, self.sums[:, 2] * unit**2, slopes * unit[:, None]
+        return self.sums[:, 0], self.sums[:, 2], slopes, -self.log_unit[seen.groups]
 
 
 def _find_groups(

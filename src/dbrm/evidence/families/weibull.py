@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import FloatArray, Matrix
+from dbrm.errors import InvalidSettingError
 from dbrm.evidence.families.base import register
 from dbrm.evidence.joint.likelihood import JointLikelihood, RowPoint
 from dbrm.evidence.joint.survival import SurvivalFamily, SurvivalTimes
@@ -28,6 +29,9 @@ class Weibull(SurvivalFamily):
     name = "weibull"
 
     def bind(self, observations: Observations) -> "WeibullLikelihood":
+        if observations.strata is not None:
+            msg = "strata= belongs to family='cox'; for 'weibull' make them a covariate."
+            raise InvalidSettingError(msg)
         return WeibullLikelihood(SurvivalTimes.of(observations, self.name))
 
     def predictor_label(self, response: str) -> str:

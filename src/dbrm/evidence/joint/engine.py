@@ -61,14 +61,15 @@ class JointEngine(AbstractEngine):
                 msg = f"family={self.family.name!r} has no {name}; leave {name}= out."
                 raise InvalidDataError(msg)
         # Checks the observations.
-        assert self._likelihood.n_rows == self.n_rows
+        assert self.joint.n_rows == self.n_rows
 
     @property
     def n_rows(self) -> int:
         return int(self.observations.response.size)
 
     @cached_property
-    def _likelihood(self) -> JointLikelihood:
+    def joint(self) -> JointLikelihood:
+        """The likelihood of the observations."""
         return self.family.bind(self.observations)
 
     @cached_property
@@ -104,7 +105,7 @@ class JointEngine(AbstractEngine):
     def prepare(self, columns: Matrix) -> JointPopulation:
         raw = np.hstack([self._always, np.asarray(columns, dtype=np.float64)])
         flat, location, scale, gram = self._standardise(raw)
-        n_always, likelihood = self._always.shape[1], self._likelihood
+        n_always, likelihood = self._always.shape[1], self.joint
         sizes = likelihood.n_predictors * np.arange(n_always, raw.shape[1] + 1)
         prior = JointPrior.of(self.prior, sizes, likelihood.n, len(likelihood.shift))
         return JointPopulation(
@@ -140,14 +141,13 @@ class JointEngine(AbstractEngine):
         kept = wanted[independent_columns(gram, DEPENDENCE_TOLERANCE, self.n_rows)]
         maximum = population.maximum(kept)
         joint = _in_raw_units(population, wanted, kept, maximum)
-        dispersion = joint.dispersion(self._likelihood)
-        coefficients, covariance = joint.first_predictor(self._likelihood)
+        coefficients, covariance = joint.first_predictor(self.joint)
         return ModelFit(
             log_evidence=value,
             log_likelihood=maximum.log_likelihood,
             coefficients=coefficients,
-            covariance=covariance / dispersion,
-            dispersion=dispersion,
+            covariance=covariance,
+            dispersion=1.0,
             degrees_of_freedom=np.inf,
             status=status,
             joint=joint,
@@ -161,8 +161,8 @@ class JointEngine(AbstractEngine):
     def project(self, columns: Matrix) -> FloatArray:
         joint = self._plain.fit(columns).joint
         assert joint is not None
-        if self._likelihood.n_predictors == 1:
-            return joint.first_predictor(self._likelihood)[0]
+        if self.joint.n_predictors == 1:
+            return joint.first_predictor(self.joint)[0]
         # The combination of the predictors that varies most between rows.
         eta = joint.coefficients.T @ (columns - columns.mean(axis=0)).T
         return np.concatenate([[0.0], joint.coefficients @ _principal(eta)])
@@ -171,7 +171,7 @@ class JointEngine(AbstractEngine):
         ones = np.ones(self.n_rows)
         response = np.asarray(self.observations.response, dtype=np.float64)
         return JointPredictorLikelihood(
-            self.family, self.link, response, self._weights, ones, self._offset, self._likelihood
+            self.family, self.link, response, self._weights, ones, self._offset, self.joint
         )
 
     def score_test(self, columns: Matrix) -> ScoreTest:
@@ -184,7 +184,7 @@ class JointEngine(AbstractEngine):
             )
         ]
         found = population.maximum(kept)
-        m, a = self._likelihood.n_predictors, len(self._likelihood.shift)
+        m, a = self.joint.n_predictors, len(self.joint.shift)
         coefficients = found.parameters[a:].reshape(-1, m)
         eta = combine_columns(coefficients, population.columns[kept], np.zeros(self.n_rows))
         direction = _principal(found.point.score)
@@ -201,7 +201,7 @@ class JointEngine(AbstractEngine):
 
     def _price(self, size: int) -> float:
         """About what one more coefficient costs under the prior, beside `size` others."""
-        n = self._likelihood.n
+        n = self.joint.n
         prior = JointPrior.of(self.prior, np.array([size, size + 1]), n, 1)
         table = prior.table.table
         if prior.is_normal or table.needs_wald or not np.all(np.isfinite(table.constant)):

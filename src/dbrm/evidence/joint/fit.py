@@ -47,8 +47,3 @@ class JointFit:
             own = np.concatenate([[position], places])
             covariance = self.covariance[np.ix_(own, own)]
         return values, covariance
-
-    def dispersion(self, likelihood: "JointLikelihood") -> float:
-        """The dispersion among the ancillary parameters; one if there is none."""
-        position = likelihood.dispersion
-        return 1.0 if position is None else float(np.exp(self.ancillary[position]))

@@ -65,8 +65,6 @@ class JointLikelihood(ABC):
         adding ``c`` to the predictors of all rows is the same as adding ``shift @ c`` to them.
     intercept
         Which ancillary parameter is the intercept of the first predictor; ``None`` if none is.
-    dispersion
-        Which ancillary parameter is the logarithm of a dispersion; ``None`` if none is.
     """
 
     n_rows: int
@@ -74,7 +72,6 @@ class JointLikelihood(ABC):
     n_predictors: int = 1
     shift: Matrix
     intercept: int | None = None
-    dispersion: int | None = None
 
     @abstractmethod
     def start(self) -> FloatArray:

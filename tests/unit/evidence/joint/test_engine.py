@@ -98,7 +98,7 @@ def test_normal_prior_agrees_with_numerical_integration(family, rng):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("constant", ["paper", "unit_information", "none"])
 def test_jeffreys_is_the_likelihood_and_a_constant_for_each_parameter(family, constant, rng):
-    columns, seen = simulate(rng)
+    columns, seen = simulate(rng, strata=family == "cox")
     engine = build_engine(seen, Jeffreys(constant=constant), family=family)
     fit = engine.fit(columns)
     n_parameters = 3 + len(find_family(family).bind(seen).shift)
@@ -111,7 +111,7 @@ def test_jeffreys_is_the_likelihood_and_a_constant_for_each_parameter(family, co
 @pytest.mark.parametrize("family", FAMILIES)
 def test_g_prior_is_a_normal_prior_with_the_information_as_precision(family, rng):
     """Against its formula: the Wald statistic beside flat ancillary parameters."""
-    columns, seen = simulate(rng)
+    columns, seen = simulate(rng, strata=family == "cox")
     g, n = seen.event.sum(), len(find_family(family).bind(seen).shift)
     engine = build_engine(seen, resolve_prior("g-prior", g=float(g)), family=family)
     fit = build_engine(seen, Jeffreys(), family=family).fit(columns)
@@ -130,7 +130,7 @@ def test_g_prior_is_a_normal_prior_with_the_information_as_precision(family, rng
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rows_in_another_order_give_the_same(family, rng):
-    columns, seen = simulate(rng)
+    columns, seen = simulate(rng, strata=family == "cox")
     order = rng.permutation(len(columns))
     moved = Observations(**{name: column[order] for name, column in seen.given.items()})
     one = build_engine(seen, Jeffreys(), family=family).fit(columns)
@@ -142,7 +142,7 @@ def test_rows_in_another_order_give_the_same(family, rng):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("prior", ["jeffreys", "g-prior", "normal"])
 def test_expansion_is_exact_at_its_centre_and_ranks_the_models(family, prior, rng):
-    columns, seen = simulate(rng, n=300)
+    columns, seen = simulate(rng, n=300, strata=family == "cox")
     columns = np.column_stack([columns, rng.normal(size=(300, 3))])
     population = build_engine(seen, resolve_prior(prior), family=family).prepare(columns)
     masks = unpack_index(np.arange(64), 6)
@@ -156,7 +156,7 @@ def test_expansion_is_exact_at_its_centre_and_ranks_the_models(family, prior, rn
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values_do_not_depend_on_the_population(family, rng):
-    columns, seen = simulate(rng)
+    columns, seen = simulate(rng, strata=family == "cox")
     engine = build_engine(seen, Jeffreys(), family=family)
     alone, _ = engine.log_evidence(columns[:, :1])
     beside, _ = engine.prepare(columns).log_evidence(np.array([[True, False, False]]))
@@ -165,7 +165,7 @@ def test_values_do_not_depend_on_the_population(family, rng):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_always_columns_and_dependent_columns(family, rng):
-    columns, seen = simulate(rng)
+    columns, seen = simulate(rng, strata=family == "cox")
     whole = build_engine(seen, Jeffreys(), family=family)
     with_always = build_engine(seen, Jeffreys(), family=family, always=columns[:, :1])
     assert with_always.log_evidence(columns[:, 1:])[0] == pytest.approx(
@@ -215,7 +215,7 @@ def test_refuses_a_link_and_priors_that_need_other_engines(rng):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_score_test_finds_the_column_that_is_missing(family, rng):
-    columns, seen = simulate(rng, n=300)
+    columns, seen = simulate(rng, n=300, strata=family == "cox")
     columns = np.column_stack([columns, rng.normal(size=(300, 3))])
     engine = build_engine(seen, Jeffreys(constant="unit_information"), family=family)
     test = engine.score_test(columns[:, 1:2])
