@@ -84,7 +84,12 @@ class PredictionMethods(ABC):
             far outside its range in training; not under ``"follow"``.
         """
         extras = (offset, trials, exposure, extrapolate)
-        return np.concatenate([block.mean() for block in self._blocks(X, *extras)])
+        return np.concatenate(
+            [
+                block.point() if isinstance(block, SurvivalMixture) else block.mean()
+                for block in self._blocks(X, *extras)
+            ]
+        )
 
     def predict_sd(
         self,
@@ -95,7 +100,10 @@ class PredictionMethods(ABC):
         exposure: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Column:
-        """Standard deviation of the predictive distribution; see `predict`."""
+        """Standard deviation of the predictive distribution; see `predict`.
+
+        Of survival times, whose tail beyond the data would decide, that of the linear predictor.
+        """
         extras = (offset, trials, exposure, extrapolate)
         return np.concatenate([block.standard_deviation() for block in self._blocks(X, *extras)])
 

@@ -50,20 +50,16 @@ class SurvivalMixture:
     integrate: bool
     predicts_time: bool
 
+    def point(self) -> Column:
+        """What is predicted: the log hazard ratio under Cox's model, else the median time."""
+        return self.quantile(0.5) if self.predicts_time else self.mean()
+
     def mean(self) -> Column:
-        """Averaged linear predictor under Cox's model, the median time under a Weibull model."""
-        if self.predicts_time:
-            return self.quantile(0.5)
+        """Averaged linear predictor: log hazard ratio under Cox's model, log time under Weibull's."""
         return np.asarray(np.einsum("mn,mn->n", self.weights, self.locations))
 
     def standard_deviation(self) -> Column:
         """Standard deviation of the linear predictor, over models and coefficients."""
-        if self.predicts_time:
-            msg = (
-                "Survival times have no useful standard deviation: the tail beyond the data "
-                "decides. Use predict_interval or predict_survival."
-            )
-            raise InvalidSettingError(msg)
         mean = self.mean()
         second = np.einsum("mn,mn->n", self.weights, self.variances + self.locations**2)
         return np.asarray(np.sqrt(np.maximum(second - mean**2, 0.0)))
