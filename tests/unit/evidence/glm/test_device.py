@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dbrm.evidence.device.halving as halving
 import dbrm.evidence.device.platform as platforms
 import dbrm.evidence.device.population as device
+import dbrm.evidence.device.problem as problems
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.glm_rows import linearise
 from dbrm.errors import InvalidSettingError
@@ -139,16 +141,16 @@ def test_dependent_columns_have_their_status(rng):
 
 def test_rows_in_blocks_give_the_same(rng, monkeypatch):
     X, y = simulate(rng, "binomial")
-    monkeypatch.setattr(device, "_BATCHES", (16, 32))
-    monkeypatch.setattr(device, "_MOST_NUMBERS", 32 * 50)
+    monkeypatch.setattr(problems, "BATCHES", (16, 32))
+    monkeypatch.setattr(problems, "_MOST_NUMBERS", 32 * 50)
     compare(GlmEngine(y, resolve_prior("jeffreys")), X)
 
 
 def test_too_few_steps_are_noticed(rng, monkeypatch):
     """Negative control: without the check of what is left to gain, values would be off."""
     X, y = simulate(rng, "poisson")
-    monkeypatch.setattr(device, "_ACCURATE", np.inf)
-    monkeypatch.setattr(device, "_NEAR", np.inf)
+    monkeypatch.setattr(halving, "_ACCURATE", np.inf)
+    monkeypatch.setattr(problems, "_NEAR", np.inf)
     engine = GlmEngine(y, resolve_prior("jeffreys"), "poisson")
     with pytest.raises(AssertionError):
         compare(engine, X, limit=1e-9)
@@ -168,7 +170,7 @@ PAIRS += [
 def test_row_formulas_are_those_of_the_kernels(rng, family, link):
     import jax
 
-    from dbrm.evidence.device import likelihood as program
+    from dbrm.evidence.device.program import likelihood as program
 
     eta = rng.uniform(1.1, 9.0, 40) if link == "inverse" else rng.uniform(-3.0, -0.1, 40)
     eta = rng.uniform(0.1, 0.9, 40) if link == "identity" else eta

@@ -1,0 +1,38 @@
+"""What concerns JAX as a whole: its devices, its precision, and where it keeps programs."""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import jax
+
+__all__ = ["find_devices", "in_64_bits", "keep_programs"]
+
+
+def in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run with 64-bit numbers, whatever the setting of JAX in this process."""
+
+    @wraps(function)
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wide
+
+
+def find_devices(platform: str) -> list[Any]:
+    """Devices of JAX of a platform, ``"gpu"`` or ``"cpu"``; none where there is no such."""
+    try:
+        return list(jax.devices(platform))
+    except RuntimeError:
+        return []
+
+
+def keep_programs() -> None:
+    """Keep compiled programs in a folder of the user, unless JAX has been told where."""
+    if jax.config.jax_compilation_cache_dir is None:
+        folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dbrm" / "jax"
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
