@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["log1p_unit", "log_rising", "safe_exp", "trigamma"]
+__all__ = ["log1p_unit", "log_rising", "safe_exp", "trigamma", "trigammas"]
 
 # exp(+-700) is the last that neither overflows nor becomes subnormal.
 _LARGEST = 700.0
@@ -102,6 +102,15 @@ def trigamma(x):
         1.0 / 30.0 - q * (1.0 / 42.0 - q * (1.0 / 30.0 - q * (5.0 / 66.0 - q * 691.0 / 2730.0)))
     )
     return value + 1.0 / x + 0.5 * q + q * series / x
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def trigammas(x):
+    """`trigamma` of each number of a vector."""
+    out = np.empty(x.size)
+    for r in range(x.size):
+        out[r] = trigamma(x[r])
+    return out
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -81,6 +81,7 @@ def build_engine(
         raise InvalidSettingError(msg)
     link = find_link(link or family.default_link)
     _check_offset(observations, link)
+    _check_device(device, family)
     if isinstance(family, JointFamily):
         engine: AbstractEngine = JointEngine(observations, prior, family, link, always)
     elif link.name == family.exact_link:
@@ -132,6 +133,20 @@ def _check_times(observations: Observations, family: AbstractFamily) -> None:
                 f"got family={family.name!r}."
             )
             raise InvalidSettingError(msg)
+
+
+def _check_device(device: str, family: AbstractFamily) -> None:
+    if device == "gpu" and not isinstance(family, CompiledFamily):
+        msg = (
+            f"device='gpu' has no program for family={family.name!r}; it has for: {_compiled()}. "
+            "Leave device= out."
+        )
+        raise InvalidSettingError(msg)
+
+
+def _compiled() -> str:
+    """The names of the compiled families."""
+    return ", ".join(n for n, family in FAMILIES.items() if isinstance(family, CompiledFamily))
 
 
 def _check_offset(observations: Observations, link: Link) -> None:
@@ -205,9 +220,8 @@ def add_latent(
         msg = "latent= needs the evidence of a family and cannot be combined with evidence=."
         raise InvalidSettingError(msg)
     if not isinstance(family, CompiledFamily) or link.code is None:
-        able = [name for name, other in FAMILIES.items() if isinstance(other, CompiledFamily)]
         msg = (
-            f"latent= works with the families {', '.join(able)} and the built-in links; "
+            f"latent= works with the families {_compiled()} and the built-in links; "
             f"got family={family.name!r}, link={link.name!r}."
         )
         raise InvalidSettingError(msg)

@@ -42,7 +42,7 @@ from dbrm.evidence.links import Link
 from dbrm.evidence.solvers import PlainIRLS, Solver
 from dbrm.status import Status
 
-__all__ = ["AbstractGlmPopulation", "GlmPopulation", "Solution", "compile_population"]
+__all__ = ["AbstractGlmPopulation", "GlmPopulation", "Solution", "compact", "compile_population"]
 
 # A column keeps less than this share of its length beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
@@ -219,7 +219,7 @@ def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solve
         prior.kind,
         prior.strict,
         prior.dispersion,
-        _compact(prior.table.arguments),
+        compact(prior.table.arguments),
         prior.units(design.scale),
         prior.shape,
         prior.rate,
@@ -229,7 +229,7 @@ def _empty_problem(design: Design, rows: GlmRows, prior: GlmPrior, solver: Solve
     )
 
 
-def _compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def compact(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Copies of all arrays: contiguous and writable, so that one compiled version is enough."""
     return tuple(
         np.array(a, order="C") if isinstance(a, np.ndarray) else float(a) for a in arguments

@@ -5,9 +5,10 @@ built-in families it is the twin against which the kernels are tested. It uses n
 a family but `linearise` and `estimate_dispersion`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import lgamma, log, pi
+from math import exp, lgamma, log, pi
 from typing import Any, Self, final
 
 import numpy as np
@@ -15,12 +16,15 @@ import scipy.linalg
 
 from dbrm._kernels.glm import NORMAL, NORMAL_LOG_GAMMA, TABLE
 from dbrm._typing import Column, FloatArray, Mask, Masks, Matrix, StatusArray
+from dbrm.evidence.base import AbstractExpandable
 from dbrm.evidence.design import Design
 from dbrm.evidence.families.base import Family
+from dbrm.evidence.glm_expansion import RIDGE, Expansion, columns_to_expand
 from dbrm.evidence.glm_population import (
     DEPENDENCE_TOLERANCE,
     AbstractGlmPopulation,
     Solution,
+    compact,
 )
 from dbrm.evidence.glm_prior import GlmPrior
 from dbrm.evidence.links import Link
@@ -28,11 +32,15 @@ from dbrm.status import Status
 
 __all__ = ["PythonPopulation"]
 
+# A linear predictor that still moves this much while the likelihood stands still.
 _RUNAWAY = 0.05
-_REMAINDER = 1e-11
-# Coefficients and dispersion have converged once neither changes by more: relative change of
-# the dispersion, of the log likelihood.
-_SAME_DISPERSION, _SAME_VALUE = 1e-9, 1e-13
+# What is left of the log likelihood, and of the linear predictor, at the maximum.
+_REMAINDER, _STILL = 1e-11, 1e-8
+# A maximum that rounding hides from the line search.
+_NEAR = 1e-6
+# Step of numerical derivatives, which decide about the direction; longest step in the log
+# dispersion.
+_SMALL, _LARGEST_TURN = 1e-4, 2.0
 
 
 @final
@@ -49,8 +57,20 @@ class _State:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Move:
+    """A step of the coefficients, the linear predictor and the log dispersion."""
+
+    direction: FloatArray
+    step: Column
+    turn: float
+    decrement: float
+    jump: float
+
+
+@final
 @dataclass(frozen=True, eq=False)
-class PythonPopulation(AbstractGlmPopulation):
+class PythonPopulation(AbstractGlmPopulation, AbstractExpandable):
     """Standardised columns and the null model of one response; plain NumPy.
 
     ``inner_eta`` is a linear predictor inside the domain, near that of the mean response.
@@ -66,6 +86,7 @@ class PythonPopulation(AbstractGlmPopulation):
     trials: Column
     inner_eta: float
     max_iterations: int
+    expansion_limit = 18
 
     @property
     def size(self) -> int:
@@ -104,6 +125,27 @@ class PythonPopulation(AbstractGlmPopulation):
         information, wald = self._wald(state, members) if self.prior.strict else (0.0, 0.0)
         score = self.prior.table.value(state.value, information, wald, row)
         return score + self.prior.dispersion, status
+
+    def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
+        n_fixed, n = self.n_fixed, self.design.n_live
+        members = columns_to_expand(self.unit_gram, self._members(centre), n)
+        every = self._members(np.ones(centre.size, dtype=np.bool_))
+        penalty = None
+        if self.prior.kind == TABLE:
+            ridge = np.where(members < n_fixed, 0.0, RIDGE)
+        else:
+            penalty = self._penalty(every, self._typical_precision)[n_fixed:]
+            ridge = self._penalty(members, self._typical_precision)
+        state, _ = self._fit(members, ridge)
+        right = state.weight * (state.eta - self.design.offset[:n]) + state.score
+        return Expansion(
+            (self._columns * state.weight) @ self._columns.T,
+            self._columns @ right,
+            float(np.sum(right**2 / state.weight)),
+            n_fixed,
+            compact(self.prior.table.arguments),
+            penalty=penalty,
+        ).approximate_all(max_size)
 
     def solve_many(self, masks: Masks, *, firth: bool) -> list[Solution]:  # noqa: ARG002
         """Maximum of each model; Firth's correction is for compiled families only."""
@@ -175,51 +217,76 @@ class PythonPopulation(AbstractGlmPopulation):
         return self._maximise(self._at(beta, null.eta, null.dispersion), members, penalty)
 
     def _maximise(self, state: _State, members: Any, penalty: FloatArray) -> tuple[_State, Status]:
-        """Maximise over coefficients and dispersion in turn."""
-        status = Status.OK
-        for _ in range(self.max_iterations):
-            state, status = self._newton(state, members, penalty)
-            if not self.family.estimates_dispersion:
-                break
-            mean = self.family.clip_mean(self.link.mean(state.eta))
-            before = state
-            after = self.family.estimate_dispersion(self.response, mean, self.weights)
-            state = self._at(state.beta, state.eta, after)
-            gain = state.value - before.value
-            if abs(log(after / before.dispersion)) < _SAME_DISPERSION or (
-                0.0 <= gain <= _SAME_VALUE * (1.0 + abs(state.value))
-            ):
-                break
-        return state, status
-
-    def _newton(self, state: _State, members: Any, penalty: FloatArray) -> tuple[_State, Status]:
+        """Maximise over coefficients and log dispersion together."""
         columns = self._columns[members]
         for _ in range(self.max_iterations):
-            information = self._information(state, members, penalty)
-            gradient = columns @ state.score - penalty * state.beta
-            direction = np.asarray(scipy.linalg.lstsq(information, gradient)[0])
-            decrement = float(gradient @ direction)
-            step = direction @ columns
-            jump = float(np.max(np.abs(step), initial=0.0))
-            if decrement < _REMAINDER and jump > _RUNAWAY:
-                state.value += 0.5 * decrement
+            move = self._direction(state, columns, penalty)
+            if move.decrement < _REMAINDER and move.jump > _RUNAWAY:
+                state.value += 0.5 * move.decrement
                 return state, Status.SEPARATED
-            if decrement < _REMAINDER and jump < 1e-8:
+            if move.decrement < _REMAINDER and move.jump < _STILL:
                 return state, Status.OK
-            new = self._advance(state, direction, step, penalty)
+            new = self._advance(state, move, penalty)
             if new is None:
-                return state, Status.OK if decrement < 1e-6 else Status.NOT_CONVERGED
+                near = move.decrement < _NEAR
+                return state, Status.OK if near else Status.NOT_CONVERGED
             state = new
         return state, Status.NOT_CONVERGED
 
-    def _advance(
-        self, state: _State, direction: FloatArray, step: Column, penalty: FloatArray
-    ) -> _State | None:
+    def _direction(self, state: _State, columns: Matrix, penalty: FloatArray) -> _Move:
+        """Newton's direction, with the observed information if that is positive definite."""
+        gradient = columns @ state.score - penalty * state.beta
+        solve = self._solver(state, columns, penalty)
+        direction, turn = solve(gradient), 0.0
+        decrement = float(gradient @ direction)
+        if self.family.estimates_dispersion:
+            slope, bend, cross = self._in_dispersion(state)
+            pull = columns @ cross
+            answer = solve(pull)
+            left = -bend - float(pull @ answer)
+            if left > 0.0:
+                turn = (slope + float(pull @ direction)) / left
+                turn = min(max(turn, -_LARGEST_TURN), _LARGEST_TURN)
+                direction = direction + turn * answer
+            else:
+                turn = float(np.sign(slope))
+            decrement = float(gradient @ direction) + slope * turn
+        step = direction @ columns
+        return _Move(direction, step, turn, decrement, float(np.max(np.abs(step), initial=0.0)))
+
+    def _solver(
+        self, state: _State, columns: Matrix, penalty: FloatArray
+    ) -> Callable[[FloatArray], FloatArray]:
+        """Solve equations with the information about the coefficients."""
+        ahead, _ = self.family.derivatives(
+            self.link, state.eta + _SMALL, self.response, state.dispersion, self.trials
+        )
+        observed = (state.score - self.weights * ahead) / _SMALL
+        for weight in (observed, state.weight):
+            information = (columns * weight) @ columns.T + np.diag(penalty)
+            factor, failed = scipy.linalg.lapack.dpotrf(information, lower=1)
+            if failed == 0 and np.isfinite(factor).all():
+                return lambda right, f=factor: np.asarray(  # type: ignore[misc]
+                    scipy.linalg.lapack.dpotrs(f, right, lower=1)[0]
+                )
+        return lambda right: np.asarray(scipy.linalg.lstsq(information, right)[0])
+
+    def _in_dispersion(self, state: _State) -> tuple[float, float, Column]:
+        """Two derivatives in the log dispersion, and that of the score; by differences."""
+        beta, eta = state.beta, state.eta
+        above = self._at(beta, eta, state.dispersion * exp(_SMALL))
+        below = self._at(beta, eta, state.dispersion * exp(-_SMALL))
+        slope = (above.value - below.value) / (2.0 * _SMALL)
+        bend = (above.value - 2.0 * state.value + below.value) / _SMALL**2
+        return slope, bend, (above.score - below.score) / (2.0 * _SMALL)
+
+    def _advance(self, state: _State, move: _Move, penalty: FloatArray) -> _State | None:
         before = state.value - 0.5 * float(penalty @ state.beta**2)
         fraction = 1.0
         for _ in range(40):
-            beta = state.beta + fraction * direction
-            new = self._at(beta, state.eta + fraction * step, state.dispersion)
+            beta = state.beta + fraction * move.direction
+            dispersion = state.dispersion * exp(fraction * move.turn)
+            new = self._at(beta, state.eta + fraction * move.step, dispersion)
             if new.value - 0.5 * float(penalty @ beta**2) >= before - 1e-13 * (1 + abs(before)):
                 return new
             fraction *= 0.5

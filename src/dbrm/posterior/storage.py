@@ -75,7 +75,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "aliases": {j: _spell(others, source) for j, others in merged.aliases.items()},
         "always": _spell(source.always, source),
         "transforms": [transform.name for transform in source.transforms],
-        "law": None if glm is None else [glm.family.name, glm.link.name],
+        "law": None if glm is None else [glm.family.text, glm.link.name],
         "n_refined": merged.n_refined,
         "names": list(source.table.names),
         "n_rows": source.n_rows,

@@ -55,7 +55,9 @@ __all__ = ["build_problem"]
 def build_problem(inputs: RunInputs) -> Problem:
     """Put data, evidence, priors and limits together into what the chains work on."""
     table, rows = inputs.table, inputs.rows
+    seen = inputs.observations
     family = find_family(inputs.settings.family)
+    family = family.adapted_to(table.values, seen.response, seen.weights)
     long_tail = _has_long_tail(inputs, family)
     settings = inputs.settings.resolved(family, inputs.observations.n, long_tail=long_tail)
     # The defaults or the preset have filled in what the user left open.

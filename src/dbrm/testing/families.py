@@ -145,7 +145,7 @@ def _support(family: Family, mean: float, phi: float) -> tuple[Column, Column]:
             return low + (high - low) * share, (high - low) * share * (1 - share) * slope
         return low + np.exp(x) * (mean - low), np.exp(x) * (mean - low) * slope
     spread = np.sqrt(float(family.variance(np.array([mean]), phi)[0]))
-    return mean + spread * 2 * np.sinh(u), spread * 2 * np.cosh(u) * step
+    return mean + spread * np.sinh(3 * u), spread * 3 * np.cosh(3 * u) * step
 
 
 def _density(family: Family, y: Column, mean: float, phi: float) -> FloatArray:

@@ -11,14 +11,15 @@ sum over rows of functions of one linear predictor.
 # ruff: noqa: ARG002 - all families share one set of signatures.
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, TypeVar
+from dataclasses import fields
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.optimize
 
 from dbrm._choices import Choices
 from dbrm._kernels.glm_dispersion import Constants
-from dbrm._typing import Column, FloatArray, Mask
+from dbrm._typing import Column, FloatArray, Mask, Matrix
 from dbrm.errors import InvalidDataError
 from dbrm.evidence.joint.likelihood import JointLikelihood
 from dbrm.evidence.links import Link
@@ -74,6 +75,18 @@ class AbstractFamily(ABC):
         return self.name.replace("_", " ")
 
     @property
+    def text(self) -> str:
+        """The name with the parameters that differ from the defaults, as `find_family` reads it."""
+        usual = FAMILIES.get(self.name)
+        if type(usual) is not type(self):
+            return self.name
+        # All registered families are dataclasses.
+        names = [field.name for field in fields(usual)]  # type: ignore[arg-type]
+        given = [(name, getattr(self, name)) for name in names]
+        parts = [f"{name}={value!r}" for name, value in given if value != getattr(usual, name)]
+        return f"{self.name}({', '.join(parts)})" if parts else self.name
+
+    @property
     def given_dispersion(self) -> float | None:
         """Dispersion fixed by the user, ``None`` where it is estimated or there is none."""
         return None
@@ -94,6 +107,10 @@ class AbstractFamily(ABC):
         else:
             inside = (response > low) & (response < high)
         require(inside & np.isfinite(response), self.name, _range(self), response)
+
+    def adapted_to(self, columns: Matrix, response: Column, weights: Column | None) -> Self:
+        """The family for these data, if something of it is estimated before the search."""
+        return self
 
 
 class Family(AbstractFamily):

@@ -26,9 +26,11 @@ DENSITIES = {name: family for name, family in FAMILIES.items() if isinstance(fam
 
 @pytest.mark.parametrize("family", DENSITIES.values(), ids=DENSITIES)
 def test_built_in_families_pass(family):
-    assert len(check_family(family).passed) >= 11
+    # A density of shares with poles at both ends cannot be integrated in floating point.
+    moderate, large = (0.03, 0.08) if family.name == "beta" else (0.4, 2.0)
+    assert len(check_family(family, dispersion=moderate).passed) >= 11
     if family.has_dispersion:
-        check_family(family, dispersion=2.0)
+        check_family(family, dispersion=large)
 
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
