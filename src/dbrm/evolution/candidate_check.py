@@ -19,7 +19,7 @@ from dbrm.evolution.operators import Parents, create
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.evolution.sweep.levels import Scored
-from dbrm.evolution.sweep.products import Subset, draw_subsets, most_factors, product_columns
+from dbrm.evolution.sweep.products import Subsets, draw_subsets, most_factors, product_columns
 from dbrm.evolution.sweep.scores import Baselines
 from dbrm.features import ColumnCache, Feature, Transform, evaluate, fit_knots, multiply
 from dbrm.status import Status
@@ -140,9 +140,7 @@ class _Check:
         log_posterior = self._exact(self._columns[:, kept], features)
         return log_posterior - self._log_posterior + float(price[0])
 
-    def products(
-        self, rng: np.random.Generator, share: float
-    ) -> Iterator[tuple[list[Subset], Scored]]:
+    def products(self, rng: np.random.Generator, share: float) -> Iterator[tuple[Subsets, Scored]]:
         """Products of distinct covariates with their columns, block by block."""
         count = int(share * min(_CELLS // self._rows.size, _MOST_PRODUCTS))
         largest = most_factors(self._problem.grammar, self._sample.n_columns)
@@ -154,7 +152,7 @@ class _Check:
                 part = subsets[start : start + _AT_ONCE]
                 yield part, product_columns(values, part)
 
-    def price_of_products(self, subsets: list[Subset]) -> FloatArray:
+    def price_of_products(self, subsets: Subsets) -> FloatArray:
         """Log prior of products of one size, from an example."""
         covariates = self._problem.covariates
         example = multiply(*(covariates[i] for i in subsets[0]))

@@ -112,13 +112,17 @@ def test_full_models_only_exchange(posed, rng):
 
 
 def test_subsets_are_all_where_they_are_few(rng):
-    found = [s for part in draw_subsets(rng, 10, 2, 6, 5000) for s in part]
-    assert found == [s for size in range(2, 7) for s in combinations(range(10), size)]
-    some = [s for part in draw_subsets(rng, 40, 2, 4, 2000) for s in part]
+    def drawn(*limits):
+        return [tuple(subset) for part in draw_subsets(rng, *limits) for subset in part.tolist()]
+
+    assert drawn(10, 2, 6, 5000) == [
+        s for size in range(2, 7) for s in combinations(range(10), size)
+    ]
+    some = drawn(40, 2, 4, 2000)
     assert len(some) <= 2000
     assert [s for s in some if len(s) == 2] == list(combinations(range(40), 2))
     assert {len(s) for s in some} == {2, 3, 4}
-    assert {len(s) for part in draw_subsets(rng, 20, 2, 8, 2000) for s in part} == set(range(2, 9))
+    assert {len(s) for s in drawn(20, 2, 8, 2000)} == set(range(2, 9))
     assert all(len(set(s)) == len(s) and max(s) < 40 for s in some)
 
 

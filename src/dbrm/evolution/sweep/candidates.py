@@ -17,7 +17,7 @@ from dbrm.data import to_unit_length
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.levels import Index, Maker, Scored, build_levels, level_sizes
-from dbrm.evolution.sweep.products import Subset, draw_subsets, most_factors, product_columns
+from dbrm.evolution.sweep.products import Subsets, draw_subsets, most_factors, product_columns
 from dbrm.evolution.sweep.scores import Baselines, PairProducts
 from dbrm.features import Feature, covariate, multiply
 
@@ -103,7 +103,7 @@ class SimpleFeatures:
                     pairs[left, right] = PairProducts(raw[left], raw[right])
         return pairs, most
 
-    def _many_factors(self) -> list[list[Subset]]:
+    def _many_factors(self) -> list[Subsets]:
         """Products of more covariates than the others have, by size."""
         largest = most_factors(self._problem.grammar, len(self._names))
         if largest > self.complexity and self._pause():

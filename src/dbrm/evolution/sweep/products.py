@@ -14,9 +14,10 @@ import numpy.typing as npt
 from dbrm.evolution.operators import Grammar
 from dbrm.evolution.sweep.levels import Scored
 
-__all__ = ["Subset", "draw_subsets", "most_factors", "product_columns"]
+__all__ = ["Subsets", "draw_subsets", "most_factors", "product_columns"]
 
-Subset = tuple[int, ...]
+# Subsets of one size, a row each.
+Subsets = npt.NDArray[np.int64]
 
 _MOST_FACTORS = 10
 
@@ -28,23 +29,22 @@ def most_factors(grammar: Grammar, n_covariates: int) -> int:
     return min(grammar.max_complexity, 1 << grammar.max_depth, n_covariates, _MOST_FACTORS)
 
 
-def product_columns(values: Scored, subsets: list[Subset]) -> npt.NDArray[np.float32]:
+def product_columns(values: Scored, subsets: Subsets) -> npt.NDArray[np.float32]:
     """Products of these columns, all of the same number of factors, in single precision.
 
     The columns should be of order one: products of many large numbers overflow.
     """
     # One covariate after the other, so that copies are of whole stretches.
     factors = np.ascontiguousarray(values.T, dtype=np.float32)
-    index = np.array(subsets).T
-    columns = factors[index[0]]
-    for others in index[1:]:
+    columns = factors[subsets[:, 0]]
+    for others in subsets.T[1:]:
         columns *= factors[others]
     return np.asarray(columns.T)
 
 
 def draw_subsets(
     rng: np.random.Generator, n_items: int, smallest: int, largest: int, count: int
-) -> Iterator[list[Subset]]:
+) -> Iterator[Subsets]:
     """Subsets of each size from `smallest` to `largest`: all of them where there is room.
 
     Each size may take three quarters of what the smaller ones have left.
@@ -52,13 +52,13 @@ def draw_subsets(
     for size in range(smallest, largest + 1):
         allotted = 3 * count // 4
         if comb(n_items, size) <= allotted:
-            subsets = list(combinations(range(n_items), size))
+            subsets = np.array(list(combinations(range(n_items), size)))
         elif n_items < size**2:
-            order = rng.random((allotted, n_items)).argpartition(size - 1, axis=1)[:, :size]
-            subsets = [tuple(row) for row in order.tolist()]
+            subsets = rng.random((allotted, n_items)).argpartition(size - 1, axis=1)[:, :size]
         else:
             drawn = rng.integers(n_items, size=(allotted, size))
-            subsets = [tuple(row) for row in drawn.tolist() if len(set(row)) == size]
+            ordered = np.sort(drawn, axis=1)
+            subsets = drawn[np.all(np.diff(ordered, axis=1) > 0, axis=1)]
         count -= len(subsets)
-        if subsets:
+        if len(subsets):
             yield subsets
