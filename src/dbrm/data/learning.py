@@ -70,7 +70,7 @@ def learn_recipe(
         Frequency weights: levels are counted, and medians found, with a row of weight two
         twice.
     log_covariates
-        Whether skewed positive columns are offered on the log scale, too, as ``log(name)``.
+        Whether skewed columns without negative values are offered on the log scale, too.
     index_columns, also
         Columns that index latent effects, kept as they are; those of them that are `also`
         covariates.
@@ -101,7 +101,7 @@ def learn_recipe(
             missing,
             n,
             weights=weight,
-            log_scale=log_covariates and f"log({column.name})" not in raw.names,
+            offer_log=log_covariates and f"log({column.name})" not in raw.names,
         )
         for column, n in zip(columns, counts, strict=True)
     ]
@@ -169,7 +169,7 @@ class Offer:
             for rule, n, offered in zip(rules, counts, offers, strict=True)
         ]
         names = [name for offered in offers for name in offered]
-        logs = frozenset(rule.log_column for rule in rules if rule.log_floor is not None)
+        logs = frozenset(rule.log_column for rule in rules if rule.log_scale is not None)
         return cls(
             tuple(sorted(names, key=lambda name: name in logs)),
             tuple((name, reason) for name, reason in reasons if reason),

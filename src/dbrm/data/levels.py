@@ -14,7 +14,7 @@ import numpy as np
 from dbrm._typing import Column
 from dbrm.data.columns import SPLIT_DATES, RawColumn
 from dbrm.data.rules import ColumnRule, Missing
-from dbrm.data.skewness import find_log_floor
+from dbrm.data.skewness import find_log_scale
 from dbrm.data.table import is_binary
 from dbrm.errors import InvalidDataError
 
@@ -77,16 +77,16 @@ def learn_rule(
     counts: LevelCounts,
     *,
     weights: Column | None = None,
-    log_scale: bool = False,
+    offer_log: bool = False,
 ) -> ColumnRule:
     """Learn the rule of a column.
 
-    `counts` are those of all rows, `column` may be a sample. With `log_scale` a skewed positive
-    column is offered on the log scale, too.
+    `counts` are those of all rows, `column` may be a sample. With `offer_log` a skewed
+    column without negative values is offered on the log scale, too.
     """
     if column.coded and not column.declared:
         _refuse_dates(column)
-    levels, fill, log_floor = column.levels, None, None
+    levels, fill, log_scale = column.levels, None, None
     pooled: tuple[str, ...] = ()
     if column.kind == "ordered":
         fill = 1.0 + _middle(column, weights)[0]
@@ -94,8 +94,8 @@ def learn_rule(
         levels, pooled = _split_levels(column.levels, counts)
     elif missing == "indicator":
         fill = _median(column, weights)
-    if log_scale and column.kind == "numeric":
-        log_floor = find_log_floor(column.values[~column.missing].astype(np.float64))
+    if offer_log and column.kind == "numeric":
+        log_scale = find_log_scale(column.values[~column.missing].astype(np.float64))
     return ColumnRule(
         column.name,
         column.kind,
@@ -105,7 +105,7 @@ def learn_rule(
         indicator=missing == "indicator" and 0 < counts.n_missing < counts.n_rows,
         pooled=pooled,
         n_missing=round(counts.n_missing),
-        log_floor=log_floor,
+        log_scale=log_scale,
     )
 
 

@@ -18,6 +18,7 @@ from dbrm.data.columns import Kind, RawColumn, read_column, refuse_infinite, ref
 from dbrm.data.intake import RawTable, read_index_columns, read_table
 from dbrm.data.rules import ColumnRule, Missing, Unseen
 from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
+from dbrm.data.skewness import LogScale
 from dbrm.data.standardize import Scale, apply_scaling
 from dbrm.data.table import IndexColumns, Table
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidFileError, quote, suggest
@@ -41,8 +42,9 @@ RECIPE = Record(
                     "pooled": ListOf(Text()),
                     "n_missing": Whole(0),
                     "log_floor": Nullable(Real()),
+                    "log_shift": Real(low=0.0),
                 },
-                optional=frozenset({"pooled", "n_missing", "log_floor"}),
+                optional=frozenset({"pooled", "n_missing", "log_floor", "log_shift"}),
             )
         ),
         "names": ListOf(Text(), "names"),
@@ -195,7 +197,8 @@ class Recipe:
                     "indicator": rule.indicator,
                     "pooled": list(rule.pooled),
                     "n_missing": rule.n_missing,
-                    "log_floor": rule.log_floor,
+                    "log_floor": None if rule.log_scale is None else rule.log_scale.floor,
+                    "log_shift": 0.0 if rule.log_scale is None else rule.log_scale.shift,
                 }
                 for rule in self.columns
             ],
@@ -219,16 +222,7 @@ class Recipe:
             msg = f"Not a recipe written by Recipe.to_dict: {error}."
             raise InvalidDataError(msg) from error
         recipe = cls(
-            columns=tuple(
-                ColumnRule(
-                    **{
-                        **rule,
-                        "levels": tuple(rule["levels"]),
-                        "pooled": tuple(rule.get("pooled", ())),
-                    }
-                )
-                for rule in content["columns"]
-            ),
+            columns=tuple(_read_rule(rule) for rule in content["columns"]),
             names=tuple(content["names"]),
             dropped=tuple((name, reason) for name, reason in content["dropped"]),
             missing=content["missing"],
@@ -276,6 +270,15 @@ class Recipe:
             )
             raise InvalidDataError(msg)
         return needed
+
+
+def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
+    """Rebuild the rule of a column from what `Recipe.to_dict` wrote."""
+    rule = dict(content)
+    floor, shift = rule.pop("log_floor", None), rule.pop("log_shift", 0.0)
+    rule["log_scale"] = None if floor is None else LogScale(floor, shift)
+    rule["levels"], rule["pooled"] = tuple(rule["levels"]), tuple(rule.get("pooled", ()))
+    return ColumnRule(**rule)
 
 
 def assemble(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbrm.data.columns import CODED, MISSING, UNSEEN, Kind, RawColumn, to_levels
+from dbrm.data.skewness import LogScale
 from dbrm.errors import InvalidDataError
 
 __all__ = ["ColumnRule", "Missing", "Unseen"]
@@ -48,9 +49,10 @@ class ColumnRule:
         Rare levels, which share one 0/1 column ``name[3 rare levels]``.
     n_missing
         Training rows without a value.
-    log_floor
-        Of a skewed positive column, which is offered as ``log(name)``, too, the smallest
-        training value; smaller ones in new rows count as it. None if it has no such column.
+    log_scale
+        Of a skewed column that is offered on the log scale, too, as ``log(name)`` or, where some
+        values are zero, ``log(name + shift)``, the smallest training value and the shift; smaller
+        values in new rows count as the smallest. None if it has no such column.
     """
 
     name: str
@@ -60,7 +62,7 @@ class ColumnRule:
     indicator: bool = False
     pooled: tuple[str, ...] = ()
     n_missing: int = 0
-    log_floor: float | None = None
+    log_scale: LogScale | None = None
 
     @property
     def coded(self) -> bool:
@@ -70,8 +72,10 @@ class ColumnRule:
     @property
     def is_sound(self) -> bool:
         """Whether the parts fit together; those of a rule from a file may not."""
-        if self.log_floor is not None and (self.kind != "numeric" or self.log_floor <= 0.0):
-            return False
+        if self.log_scale is not None:
+            positive = self.log_scale.floor + self.log_scale.shift > 0.0
+            if self.kind != "numeric" or not positive:
+                return False
         if self.kind == "ordered":
             return self.fill in range(1, len(self.levels) + 1) and not self.pooled
         if self.coded:
@@ -87,7 +91,8 @@ class ColumnRule:
     @property
     def log_column(self) -> str:
         """Name of the column on the log scale."""
-        return f"log({self.name})"
+        shift = 0.0 if self.log_scale is None else self.log_scale.shift
+        return f"log({self.name} + {shift:g})" if shift else f"log({self.name})"
 
     @property
     def pool(self) -> str:
@@ -116,7 +121,7 @@ class ColumnRule:
         elif self.coded:
             made = [f"{self.name}[{label}]" for label in self.classes]
         else:
-            made = [self.name] if self.log_floor is None else [self.name, self.log_column]
+            made = [self.name] if self.log_scale is None else [self.name, self.log_column]
         return (*made, self.missing_column) if self.indicator else tuple(made)
 
     def unseen(self, column: RawColumn) -> tuple[str, ...]:
@@ -174,9 +179,10 @@ class ColumnRule:
 
     def at_value(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of numbers; on the log scale, too, where there is such a column."""
-        if self.log_floor is None:
+        if self.log_scale is None:
             return {self.name: values}
-        return {self.name: values, self.log_column: np.log(np.maximum(values, self.log_floor))}
+        floor, shift = self.log_scale
+        return {self.name: values, self.log_column: np.log(np.maximum(values, floor) + shift)}
 
     def _recode(self, column: RawColumn) -> RawColumn:
         code_of = {level: code for code, level in enumerate(self.levels)}

@@ -167,6 +167,8 @@ class AbstractEngine(ABC):
     n_latent: int = 0
     #: Platform of JAX on which models are evaluated; ``None`` for compiled code on the CPU.
     platform: str | None = None
+    #: Largest population that is searched beside settled columns; zero where there are none.
+    settling_limit: int = 0
 
     @property
     @abstractmethod
@@ -180,6 +182,11 @@ class AbstractEngine(ABC):
     @abstractmethod
     def prepare(self, columns: Matrix) -> AbstractPrepared:
         """Do once what all masks over these columns share."""
+
+    def prepare_beside(self, columns: Matrix, n_settled: int) -> AbstractPrepared:
+        """As `prepare`, but the first `n_settled` columns are in every model, not in the masks."""
+        msg = f"{type(self).__name__} does not search beside settled columns."
+        raise NotImplementedError(msg)
 
     @abstractmethod
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:

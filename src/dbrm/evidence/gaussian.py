@@ -82,6 +82,7 @@ class GaussianEngine(AbstractEngine):
     always: Matrix | None = None
     offset: Column | None = None
     refines = True
+    settling_limit = 20
 
     @property
     def n_rows(self) -> int:
@@ -183,15 +184,22 @@ class GaussianEngine(AbstractEngine):
         )
 
     def prepare(self, columns: Matrix) -> "GaussianPopulation":
+        return self.prepare_beside(columns, 0)
+
+    def prepare_beside(self, columns: Matrix, n_settled: int) -> "GaussianPopulation":
         block = self._free(columns)
         rows, total, _ = self._target
+        if n_settled:
+            basis, _ = np.linalg.qr(block[:, :n_settled])
+            block = _beside(basis, block[:, n_settled:])
+            rows = rows - basis @ (basis.T @ rows)
         scale = np.sqrt(total)
         return GaussianPopulation(
             gram=block.T @ block,
             cross=block.T @ (rows / scale),
             left=float(rows @ rows) / total,
             floor=self.shape.floor,
-            table=self._table(columns.shape[1]),
+            table=self._table(columns.shape[1]).beyond(n_settled),
         )
 
     def fraction(self, columns: Matrix) -> tuple[float, Status]:
@@ -449,6 +457,14 @@ class GaussianPopulation(AbstractPrepared):
         statuses[values == -inf] = Status.UNDEFINED
         statuses[np.isnan(fractions)] = Status.RANK_DEFICIENT
         return values, statuses
+
+
+def _beside(basis: Matrix, block: Matrix) -> Matrix:
+    """What an orthonormal basis leaves of columns of unit length, again of unit length."""
+    block = block - basis @ (basis.T @ block)
+    block -= basis @ (basis.T @ block)
+    left = np.linalg.norm(block, axis=0)
+    return np.asarray(block / np.where(left**2 <= DEPENDENCE_TOLERANCE, inf, left))
 
 
 def residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]:

@@ -216,6 +216,16 @@ class GlmEngine(AbstractEngine):
             return population
         return DevicePopulation(population, self.platform)
 
+    @property
+    def settling_limit(self) -> int:  # type: ignore[override]
+        compiled = isinstance(self.family, CompiledFamily) and isinstance(self.solver, DampedNewton)
+        return GlmPopulation.expansion_limit if compiled and self.platform is None else 0
+
+    def prepare_beside(self, columns: Matrix, n_settled: int) -> AbstractGlmPopulation:
+        population = self._prepare(columns, expand=True)
+        assert isinstance(population, GlmPopulation)
+        return replace(population, n_settled=n_settled)
+
     def _prepare(
         self, columns: Matrix, *, expand: bool, merge: bool = True
     ) -> AbstractGlmPopulation:

@@ -75,15 +75,20 @@ class Expansion:
     profiled: float | None = None
     penalty: FloatArray | None = None
 
-    def approximate_all(self, max_size: int) -> FloatArray:
-        """Log evidence of all subsets up to a constant; ``-inf`` if larger than `max_size`."""
+    def approximate_all(self, max_size: int, n_settled: int = 0) -> FloatArray:
+        """Log evidence of all subsets up to a constant; ``-inf`` if larger than `max_size`.
+
+        The first `n_settled` of the columns that are not fixed are in every model, and are not
+        counted. Their own prior precision is left out.
+        """
+        n_fixed = self.n_fixed + n_settled
         finite = np.isfinite(self.gram).all() and np.isfinite(self.cross).all()
         if not finite or not np.isfinite(self.total):
             # Nothing can be said from here.
-            return np.full(1 << (self.cross.size - self.n_fixed), -np.inf)
-        gram, cross, left = self._free_of_fixed()
+            return np.full(1 << (self.cross.size - n_fixed), -np.inf)
+        gram, cross, left = self._free_of(n_fixed)
         if self.penalty is not None:
-            penalty = self.penalty / self.factor
+            penalty = self.penalty[n_settled:] / self.factor
             shrinkage = 0.5 * np.log(penalty / (np.diag(gram) + penalty))
             gram = gram + np.diag(penalty)
         residuals = _residuals(gram, cross, left, max_size)
@@ -97,9 +102,14 @@ class Expansion:
             prior = prior_of_all(shrinkage, np.zeros(cross.size + 1), np.zeros(1))
             return np.asarray(value + prior)
         log_information = float(np.log(self.factor * self.gram[0, 0]))
-        explained = np.where(np.isfinite(residuals), left - residuals, 0.0)
+        before = self._free_of(self.n_fixed)[2] if n_settled else left
+        explained = np.where(np.isfinite(residuals), before - residuals, 0.0)
         wald = self.factor * np.maximum(explained, 0.0)
-        return np.asarray(glm_score_of_all(value, log_information, wald, self.table))
+        # By size, without the sizes below that of the settled columns.
+        table = tuple(
+            part[n_settled:] if isinstance(part, np.ndarray) else part for part in self.table
+        )
+        return np.asarray(glm_score_of_all(value, log_information, wald, table))
 
     def to_gaussian(self) -> GaussianPopulation:
         """The same as a population with a Gaussian response, for loops over masks.
@@ -107,7 +117,7 @@ class Expansion:
         For families without a dispersion, and priors that see nothing but the likelihood. The log
         likelihood is a linear function of the residual fraction.
         """
-        gram, cross, left = self._free_of_fixed()
+        gram, cross, left = self._free_of(self.n_fixed)
         before = np.maximum(np.diag(self.gram)[self.n_fixed :], np.finfo(float).tiny)
         vanished = np.diag(gram) <= DEPENDENCE_TOLERANCE * before
         unit = np.where(vanished, np.inf, np.sqrt(np.maximum(np.diag(gram), 0.0)))
@@ -120,9 +130,9 @@ class Expansion:
             table=closed_form_table(constant, np.zeros(constant.size), linear=-0.5 * left),
         )
 
-    def _free_of_fixed(self) -> tuple[Matrix, FloatArray, float]:
-        """Cross products of the free columns and the response once the fixed ones are fitted."""
-        fixed, free = slice(0, self.n_fixed), slice(self.n_fixed, None)
+    def _free_of(self, n_first: int) -> tuple[Matrix, FloatArray, float]:
+        """Cross products of the columns and the response once the first ones are fitted."""
+        fixed, free = slice(0, n_first), slice(n_first, None)
         gram, cross = self.gram, self.cross
         both = np.column_stack([gram[fixed, free], cross[fixed]])
         solved = np.linalg.lstsq(gram[fixed, fixed], both, rcond=None)[0]

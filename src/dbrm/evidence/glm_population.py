@@ -86,6 +86,7 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
 
     ``call`` is the address of the evaluation of one mask over ``problem``, which ``opaque`` is as
     loops carry it. ``full`` is the expansion at the fit of all columns, if that was asked for.
+    The first ``n_settled`` columns that are not fixed are in every model, and not in the masks.
     Not to be shared between threads: evaluations write into the scratch space.
     """
 
@@ -94,6 +95,7 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
     opaque: Any
     call: Any
     full: Expansion | None
+    n_settled: int = 0
     expansion_limit = 18
 
     @property
@@ -102,13 +104,14 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
 
     @property
     def size(self) -> int:
-        return int(self.design.flat.shape[0]) - int(self.problem.rows.n_fixed)
+        return int(self.design.flat.shape[0]) - int(self.problem.rows.n_fixed) - self.n_settled
 
     @property
     def unit_gram(self) -> Matrix:
         return np.asarray(self.problem.unit_gram)
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
+        masks = np.pad(masks, ((0, 0), (self.n_settled, 0)), constant_values=True)
         # A copy is always contiguous and writable: one compiled version is enough.
         evaluate = evaluation_of_many()
         values, statuses = evaluate(self.context, np.array(masks, dtype=np.bool_, order="C"))
@@ -117,8 +120,9 @@ class GlmPopulation(AbstractGlmPopulation, AbstractExpandable):
     def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:
         expansion = self.full if centre.all() else None
         if expansion is None:
+            centre = np.pad(centre, (self.n_settled, 0), constant_values=True)
             expansion, _ = _expand(self.design, self.problem, self.opaque, centre)
-        return expansion.approximate_all(max_size)
+        return expansion.approximate_all(max_size, self.n_settled)
 
     def solve_many(self, masks: Masks, *, firth: bool) -> list[Solution]:
         most = int(self.problem.rows.n_fixed) + int(masks.sum(axis=1).max(initial=0))

@@ -8,7 +8,7 @@ statistic :math:`W`. The tables here hold those functions as numbers, so that al
 cost about the same inside the compiled loops. They see neither columns nor rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -67,6 +67,17 @@ class ScoreTable:
         if self.constant[row] == -np.inf:
             return -np.inf
         return float(score_one.py_func(fraction, row, *self.arguments))
+
+    def beyond(self, n: int) -> "ScoreTable":
+        """The table of models that have `n` columns more than asked for."""
+        return replace(
+            self,
+            constant=self.constant[n:],
+            log_slope=self.log_slope[n:],
+            complement_slope=self.complement_slope[n:],
+            ceiling=self.ceiling[n:],
+            pieces=self.pieces[n:],
+        )
 
     @property
     def arguments(

@@ -149,8 +149,11 @@ class ChainRecord:
         matter: see `dbrm.search.refinement`.
         """
         features = population.features(self.registry)
-        prepared = self.problem.prepare(features, population.columns)
+        n_settled = population.n_settled
+        prepared = self.problem.prepare(features, population.columns, n_settled)
         terms = population.prior_terms(self.problem, self.registry)
+        if n_settled:
+            terms, start = terms.beside(n_settled), start[n_settled:]
         budget = self.problem.budget
         if (
             self.problem.exact_populations
@@ -172,6 +175,7 @@ class ChainRecord:
         else:
             start = terms.with_favoured(start)
             found = (mjmcmc or budget.mjmcmc).explore(rng, prepared, terms, start)
+        found = found.with_settled(n_settled)
         self.record(found, population)
         self._trace.append(found.log_mass)
         return found

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from dbrm._typing import Column, FloatArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.evolution.newcomers import Screener, draw_newcomers
 from dbrm.evolution.operators import OperatorMemory, Parents, create, draw_operator
 from dbrm.evolution.problem import Problem
@@ -75,15 +75,24 @@ _TRIES_PER_PLACE = 40
 _PLACES_PER_DEPENDENT = 5
 # Weight of a feature with no posterior support as a parent, relative to one with full support.
 _LEAST_WEIGHT = 0.05
+# A feature of at least this inclusion is certain. Beyond one in so many places, certain features
+# settle; which of them is drawn anew for every population, so that each is open now and then.
+_CERTAIN = 0.99
+_PLACES_PER_CERTAIN = 3
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """The features of one population, by number, with their training columns."""
+    """The features of one population, by number, with their training columns.
+
+    The first `n_settled` are in every model of the population: they were certain in the one
+    before, and take no place from others.
+    """
 
     numbers: npt.NDArray[np.int32]
     columns: Matrix
+    n_settled: int = 0
 
     @property
     def size(self) -> int:
@@ -121,11 +130,14 @@ class _Builder:
     compared.
     """
 
-    def __init__(self, problem: Problem, registry: Registry, rejections: Rejections) -> None:
+    def __init__(
+        self, problem: Problem, registry: Registry, rejections: Rejections, most_settled: int = 0
+    ) -> None:
         self._problem = problem
+        self._n_settled = 0
         self._registry = registry
         self._rejections = rejections
-        self._basis = Basis(problem.always_columns, problem.budget.population_size)
+        self._basis = Basis(problem.always_columns, problem.budget.population_size + most_settled)
         self._heredity_rule = problem.heredity_rule(registry)
         # Sub-expressions of this generation, so that no column is computed twice.
         self.cache: ColumnCache = {}
@@ -136,9 +148,14 @@ class _Builder:
         self.columns: list[Column] = []
 
     @property
+    def size(self) -> int:
+        """Number of features of the whole population."""
+        return self._problem.budget.population_size + self._n_settled
+
+    @property
     def full(self) -> bool:
         """Whether all places are taken, or no column can be admitted any more."""
-        if len(self.numbers) == self._problem.budget.population_size:
+        if len(self.numbers) == self.size:
             return True
         return self._basis.spans_all and self._n_dependent == self._most_dependent
 
@@ -171,7 +188,7 @@ class _Builder:
             return True
         self._coming.append(self._heredity_rule.number(feature))
         for factor in self._heredity_rule.missing(feature, [*self.numbers, *self._coming]):
-            room = len(self.numbers) + 1 < self._problem.budget.population_size
+            room = len(self.numbers) + 1 < self.size
             if room and self._problem.grammar.admits(factor):
                 self.add(factor)
         found = self._heredity_rule.satisfied(feature, [*self.numbers, *self._coming])
@@ -201,6 +218,10 @@ class _Builder:
         self.columns.append(column)
         return True
 
+    def settle(self, feature: Feature, column: Column) -> None:
+        """Admit a feature that every model is to contain, before all others."""
+        self._n_settled += self.admit(feature, column, strict=True)
+
     def _excepted(self, feature: Feature, column: Column) -> bool:
         """Whether there is room for one more dependent feature, and it is no copy."""
         if self._problem.integrates_weights:
@@ -215,7 +236,7 @@ class _Builder:
     def build(self) -> Population:
         n_rows = self._problem.table.n_rows
         columns = np.column_stack(self.columns) if self.columns else np.empty((n_rows, 0))
-        return Population(np.array(self.numbers, dtype=np.int32), columns)
+        return Population(np.array(self.numbers, dtype=np.int32), columns, self._n_settled)
 
 
 def first_population(problem: Problem, registry: Registry, rejections: Rejections) -> Population:
@@ -282,12 +303,16 @@ def next_population(
     if problem.has_heredity_rule:
         terms = population.prior_terms(problem, registry)
         survives = problem.heredity_rule(registry).surviving(terms, survives, inclusion)
-    builder = _Builder(problem, registry, rejections)
+    settled = _settle(rng, problem, survives, inclusion)
+    survives[settled] = True
+    builder = _Builder(problem, registry, rejections, settled.size)
     features = population.features(registry)
     # Not the population's own columns: a feature may have got a simpler name meanwhile,
     # whose column is an affine image of the old one, and children are computed from it.
     columns, _ = evaluate(features, problem.table, builder.cache)
-    for position in np.flatnonzero(survives):
+    for position in settled:
+        builder.settle(features[position], columns[:, position])
+    for position in np.setdiff1d(np.flatnonzero(survives), settled):
         builder.admit(features[position], columns[:, position])
     parents = Parents(
         population=features,
@@ -304,12 +329,29 @@ def next_population(
     return builder.build()
 
 
+def _settle(
+    rng: np.random.Generator, problem: Problem, survives: Mask, inclusion: FloatArray
+) -> IntArray:
+    """Positions of the features that every model of the next population contains.
+
+    Those of the certain ones that stay open may be deleted, like all others.
+    """
+    size = problem.budget.population_size
+    share = size // _PLACES_PER_CERTAIN
+    certain = inclusion >= _CERTAIN
+    if not problem.settles or np.count_nonzero(certain) <= share:
+        return np.zeros(0, dtype=np.int64)
+    # As many places are for newcomers, before features in doubt leave some to certain ones.
+    n_open = min(share, max(size - share - np.count_nonzero(survives & ~certain), 0))
+    return np.sort(rng.permutation(np.flatnonzero(certain))[n_open:])
+
+
 def _plant(rng: np.random.Generator, problem: Problem, builder: _Builder) -> None:
     """Fill half of the free places from the pool, better features more often."""
     ranks = np.arange(1, len(problem.pool) + 1)
     # Sampling without replacement with weights 1 / rank: the smallest of E_r * r come first.
     order = np.argsort(rng.standard_exponential(ranks.size) * ranks)
-    aim = (len(builder.numbers) + problem.budget.population_size + 1) // 2
+    aim = (len(builder.numbers) + builder.size + 1) // 2
     for position in order:
         if len(builder.numbers) >= aim:
             return
@@ -324,7 +366,7 @@ def _invite(
     screener: Screener,
 ) -> None:
     """Give a share of the free places to features of large expected gain."""
-    free = problem.budget.population_size - len(builder.numbers)
+    free = builder.size - len(builder.numbers)
     count = int(rng.binomial(free, problem.grammar.operators.informed))
     whole = problem.screening_table is problem.table
     cache = builder.cache if whole else {}

@@ -203,8 +203,26 @@ class Problem:
         """Number of rows of the data, of which the table may be a sample."""
         return self.table.n_rows if self.out_of_core is None else self.out_of_core.n_rows
 
-    def prepare(self, features: Sequence[Feature], columns: Matrix) -> AbstractPrepared:
-        """Prepare a population for the search; `columns` are those of the features."""
+    @cached_property
+    def settles(self) -> bool:
+        """Whether features that are certain may leave their places to others: see `Population`."""
+        return (
+            self.exact_populations
+            and self.max_model_size > self.budget.population_size
+            and self.budget.population_size <= self.engine.settling_limit
+            and self.out_of_core is None
+            and not self.has_heredity_rule
+        )
+
+    def prepare(
+        self, features: Sequence[Feature], columns: Matrix, n_settled: int = 0
+    ) -> AbstractPrepared:
+        """Prepare a population for the search; `columns` are those of the features.
+
+        The first `n_settled` features are in every model, and not in the masks.
+        """
+        if n_settled:
+            return self.engine.prepare_beside(columns, n_settled)
         if self.out_of_core is None or self.subsampled:
             return self.engine.prepare(columns)
         return self.out_of_core.prepare(FeatureColumns(tuple(features)))

@@ -86,9 +86,10 @@ class Exporter:
         if rule.fill is not None:
             raw = dialect.choose(self._is_missing(raw), dialect.number(rule.fill), raw)
         if name == rule.log_column:
-            assert rule.log_floor is not None
-            floored = dialect.call("max", [raw, dialect.number(rule.log_floor)])
-            return dialect.call("log", [floored])
+            assert rule.log_scale is not None
+            floor, shift = rule.log_scale
+            held = dialect.call("max", [raw, dialect.number(floor)])
+            return dialect.call("log", [f"{held} + {dialect.number(shift)}" if shift else held])
         if rule.fill is not None:
             return raw
         if rule.kind == "boolean" and dialect is SQL:
@@ -147,8 +148,10 @@ def sympy_inverse(link: Link, eta: Any) -> Any:
 
 def column_symbol(recipe: Recipe, name: str) -> Any:
     """A column of the table in terms of the user's; small values on the log scale are not held."""
-    logged = {rule.log_column: rule.name for rule in recipe.columns if rule.log_floor is not None}
-    symbol = sp.log(sp.Symbol(logged[name])) if name in logged else sp.Symbol(name)
+    symbol = sp.Symbol(name)
+    for rule in recipe.columns:
+        if rule.log_scale is not None and name == rule.log_column:
+            symbol = sp.log(sp.Symbol(rule.name) + rule.log_scale.shift)
     if recipe.scale is None:
         return symbol
     position = recipe.names.index(name)

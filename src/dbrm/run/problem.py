@@ -51,6 +51,10 @@ from dbrm.status import Status
 
 __all__ = ["build_problem"]
 
+# Where features settle, a model has at most so many times the features of a population, and a
+# feature for every so many rows.
+_MOST_PLACES, _ROWS = 4, 20
+
 
 def build_problem(inputs: RunInputs) -> Problem:
     """Put data, evidence, priors and limits together into what the chains work on."""
@@ -69,8 +73,7 @@ def build_problem(inputs: RunInputs) -> Problem:
     model_prior = _model_prior(settings, inputs, n_transforms=len(transforms))
     latent = _latent(settings, table, model_prior)
     engine = _engine(settings, inputs, family, always, latent)
-    size = settings.population_size
-    return Problem(
+    problem = Problem(
         table=table,
         engine=engine,
         model_prior=model_prior,
@@ -91,7 +94,7 @@ def build_problem(inputs: RunInputs) -> Problem:
         ),
         filtration=build_part("filtration", Filtration, settings.filtration),
         budget=search_budget(settings, _default_steps(settings, family, latent, rows)),
-        max_model_size=size if settings.max_model_size is None else settings.max_model_size,
+        max_model_size=settings.population_size,
         always=always,
         keep=_keep(settings, table),
         pool=start,
@@ -107,6 +110,16 @@ def build_problem(inputs: RunInputs) -> Problem:
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
     )
+    return replace(problem, max_model_size=_max_model_size(settings, problem))
+
+
+def _max_model_size(settings: Settings, problem: Problem) -> int:
+    """The limit on the size of models: more than a population where features settle."""
+    size = settings.population_size
+    if settings.max_model_size is not None or not settings.traits.settles:
+        return settings.max_model_size or size
+    larger = replace(problem, max_model_size=min(_MOST_PLACES * size, problem.n_rows // _ROWS))
+    return larger.max_model_size if larger.settles else size
 
 
 def _has_long_tail(inputs: RunInputs, family: AbstractFamily) -> bool:

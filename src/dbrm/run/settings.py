@@ -79,7 +79,10 @@ class Settings:
     max_depth, max_complexity
         Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`.
     max_model_size
-        Most features in one model, :math:`Q`; ``None`` means the population size.
+        Most features in one model, :math:`Q`. By default the population size; more, up to four
+        times as many and one for every twenty rows, where features that are certain leave their
+        places to others: with GMJMCMC and rows in memory, without latent effects, heredity or
+        preset.
     projection, max_projection
         How the weights of projections are chosen: ``"optimize-then-transform"`` (1, default),
         ``"transform-then-optimize"`` (2), ``"all-layers"`` (3), ``"bayes"`` (4), by name or
@@ -174,9 +177,10 @@ class Settings:
         them zeros in the columns of all levels, with a warning; ``"error"`` (default under the
         presets) refuses them.
     log_covariates
-        Whether a positive covariate with a long upper tail (skewness of at least 1, and less
-        on the log scale) joins the table on the log scale, too: a column ``log(name)``, which
-        costs as much as any covariate. By default beside the default functions, but not
+        Whether a covariate without negative values and with a long upper tail (skewness of at
+        least 1, and less on the log scale) joins the table on the log scale, too: a column
+        ``log(name)``, or ``log(name + shift)`` where some values are zero, which costs as much
+        as any covariate. By default beside the default functions, but not
         if `transforms` or `units` are given, or a formula, and not under the presets.
     preset
         ``"paper_text"``, ``"paper_code"`` or ``None``.

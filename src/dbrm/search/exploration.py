@@ -4,7 +4,7 @@ The search sees masks and numbers, never features or data.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -95,6 +95,11 @@ class PriorTerms:
         values = values + self.latent[masks[:, n_features:].sum(axis=1)]
         return np.where(self._orphans(masks).any(axis=1), -np.inf, values)
 
+    def beside(self, n_settled: int) -> "PriorTerms":
+        """The terms of masks over the other features, where the first ones are in every model."""
+        settled = float(self.feature[:n_settled].sum())
+        return PriorTerms(self.feature[n_settled:], self.size[n_settled:] + settled)
+
     def without_orphans(self, mask: Mask) -> Mask:
         """The mask without features whose parents it lacks, to start a search from."""
         mask = mask.copy()
@@ -165,6 +170,17 @@ class Exploration:
     status_counts: dict[int, int]
     last: Mask
     walk: "Walk | None" = None
+
+    def with_settled(self, n_settled: int) -> "Exploration":
+        """The same models as masks that begin with features which all of them have."""
+        if not n_settled:
+            return self
+        return replace(
+            self,
+            masks=np.pad(self.masks, ((0, 0), (n_settled, 0)), constant_values=True),
+            inclusion=np.pad(self.inclusion, (n_settled, 0), constant_values=1.0),
+            last=np.pad(self.last, (n_settled, 0), constant_values=True),
+        )
 
 
 @final

@@ -9,7 +9,7 @@ import pyarrow.dataset
 import pytest
 
 from dbrm.data import Recipe, learn_from_batches, learn_recipe, open_batches
-from dbrm.data.skewness import find_log_floor
+from dbrm.data.skewness import LogScale, find_log_scale
 from dbrm.errors import DBRMWarning
 
 DRAW = np.random.default_rng(12)
@@ -18,24 +18,33 @@ INCOME = DRAW.lognormal(3.0, 0.8, 200)
 
 def test_long_upper_tails_qualify_in_any_unit():
     for unit in (1.0, 1e-200, 1e200):
-        assert find_log_floor(INCOME * unit) == INCOME.min() * unit
-    assert find_log_floor(DRAW.exponential(size=2_000)) is not None
+        assert find_log_scale(INCOME * unit) == LogScale(INCOME.min() * unit)
+    assert find_log_scale(DRAW.exponential(size=2_000)) is not None
+
+
+def test_a_zero_brings_the_smallest_positive_value_as_shift():
+    with_zeros = np.where(DRAW.random(200) < 0.6, 0.0, INCOME.round(2) + 0.0123)
+    smallest = with_zeros[with_zeros > 0.0].min()
+    for unit in (1.0, 1e-3):
+        scale = find_log_scale(with_zeros * unit)
+        assert scale.floor == 0.0
+        assert scale.shift == pytest.approx(smallest * unit, rel=0.05)
+    assert find_log_scale(DRAW.geometric(0.1, 300) - 1.0) == LogScale(0.0, 1.0)
 
 
 @pytest.mark.parametrize(
     "values",
     [
         DRAW.normal(10.0, 1.0, 200),
-        INCOME - INCOME.min(),
         -INCOME,
         INCOME.max() + 1.0 - INCOME,
         np.exp(DRAW.integers(0, 5, 200)),
         np.array([]),
     ],
-    ids=["normal", "a zero", "negative", "lower tail", "few values", "nothing"],
+    ids=["normal", "negative", "lower tail", "few values", "nothing"],
 )
 def test_others_do_not(values):
-    assert find_log_floor(values) is None
+    assert find_log_scale(values) is None
 
 
 def table():
@@ -58,6 +67,17 @@ def test_the_column_is_last_and_is_replayed():
     assert np.ptp(new.column("income")) > 0.0
 
 
+def test_a_shift_is_in_the_name_and_is_replayed():
+    X = table().dropna()
+    X["visits"] = DRAW.geometric(0.1, len(X)) - 1.0
+    recipe, made = learn_recipe(X, log_covariates=True)
+    assert made.names[-1] == "log(visits + 1)"
+    np.testing.assert_array_equal(made.column("log(visits + 1)"), np.log(X["visits"] + 1.0))
+    back = Recipe.from_dict(json.loads(json.dumps(recipe.to_dict())))
+    new = X.head(2).assign(visits=[0.0, -3.0])
+    np.testing.assert_array_equal(back.apply(new).column("log(visits + 1)"), 0.0)
+
+
 def test_logarithms_of_the_users_own_come_first():
     """Nothing is said of a column that the user did not ask for."""
     X = table().dropna().assign(mine=lambda frame: 2.0 - np.log(frame["income"]))
@@ -75,4 +95,4 @@ def test_rows_in_blocks_hold_the_smallest_of_all():
     recipe, rows = learn_from_batches(open_batches(data, {"response": "y"}), log_covariates=True)
     assert rows.names == ("income", "age", "log(income)")
     assert rows.binary == (False, False, False)
-    assert recipe.columns[0].log_floor == X["income"].min()
+    assert recipe.columns[0].log_scale == LogScale(X["income"].min())

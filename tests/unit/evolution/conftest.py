@@ -30,7 +30,7 @@ def pose():
         penalty=1.0,
         always=(),
         pool=(),
-        max_model_size=6,
+        max_model_size=None,
     ):
         names = tuple(f"x{j + 1}" for j in range(values.shape[1])) if names is None else names
         table = Table(names, values)
@@ -49,7 +49,7 @@ def pose():
             ),
             filtration=Filtration() if filtration is None else filtration,
             budget=SearchBudget(population_size, n_populations, n_init=20_000, n_final=20_000),
-            max_model_size=max_model_size,
+            max_model_size=population_size if max_model_size is None else max_model_size,
             always=tuple(covariate(name) for name in always),
             pool=tuple(pool),
         )

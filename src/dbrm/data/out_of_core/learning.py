@@ -197,10 +197,13 @@ def _rules(
         columns = [plain.conform(part[j]) for part in parts if part[j].values.size]
         values = np.concatenate([column.values for column in columns])
         whole = RawColumn(name, kind, values, levels, seen[name].declared)
-        offered = log_covariates and seen[name].low > 0.0 and f"log({name})" not in batches.names
-        rule = learn_rule(whole, missing, seen[name].counts, log_scale=offered)
-        if rule.log_floor is not None:
-            rule = replace(rule, log_floor=seen[name].low)
+        offered = log_covariates and seen[name].low >= 0.0 and f"log({name})" not in batches.names
+        rule = learn_rule(whole, missing, seen[name].counts, offer_log=offered)
+        if rule.log_scale is not None:
+            # A zero may be outside the sample.
+            scale = rule.log_scale._replace(floor=seen[name].low)
+            sound = scale.floor + scale.shift > 0.0
+            rule = replace(rule, log_scale=scale if sound else None)
         rules.append(rule)
         sample.append(whole)
     return tuple(rules), sample

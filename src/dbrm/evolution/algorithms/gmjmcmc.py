@@ -165,6 +165,7 @@ def evolution_layout(problem: Problem, content: Mapping[str, Any]) -> Layout:  #
 class Gmjmcmc(AbstractChain):
     """One chain of populations."""
 
+    settles = True
     layout = staticmethod(evolution_layout)
 
     @staticmethod
