@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from dbrm.posterior import load as load
     from dbrm.priors import ModelPrior as ModelPrior
     from dbrm.run.settings import Settings as Settings
+    from dbrm.survival_estimator import DBRMSurvival as DBRMSurvival
 
 _HOMES = {
     "CoefficientPrior": "dbrm.evidence",
     "DBRMClassifier": "dbrm.estimators",
     "DBRMFeatures": "dbrm.estimators",
     "DBRMRegressor": "dbrm.estimators",
+    "DBRMSurvival": "dbrm.survival_estimator",
     "Family": "dbrm.evidence",
     "Feature": "dbrm.features",
     "Link": "dbrm.evidence",

@@ -30,7 +30,7 @@ from dbrm.posterior import Posterior
 from dbrm.posterior.rows import split_rows
 from dbrm.run.settings import Settings, SettingsOptions
 
-__all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor"]
+__all__ = ["DBRMClassifier", "DBRMFeatures", "DBRMRegressor", "SettingsEstimator"]
 
 
 class EstimatorOptions(SettingsOptions, total=False):
@@ -41,7 +41,7 @@ class EstimatorOptions(SettingsOptions, total=False):
     threshold: float
 
 
-class _SettingsEstimator(BaseEstimator):
+class SettingsEstimator(BaseEstimator):
     """An estimator whose parameters are the settings, and what a class adds or changes."""
 
     if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _SettingsEstimator(BaseEstimator):
             self.feature_names_in_ = np.array(recipe.input_names, dtype=object)
 
 
-class DBRMRegressor(RegressorMixin, _SettingsEstimator):
+class DBRMRegressor(RegressorMixin, SettingsEstimator):
     """Deep Bayesian regression of a numeric response, under any family.
 
     Every setting is a keyword argument with the meaning given in `dbrm.Settings`, and is
@@ -188,7 +188,7 @@ class DBRMRegressor(RegressorMixin, _SettingsEstimator):
 
 
 class DBRMClassifier(
-    ClassifierMixin, _SettingsEstimator, defaults={"family": "binomial", "eta": 0.5}
+    ClassifierMixin, SettingsEstimator, defaults={"family": "binomial", "eta": 0.5}
 ):
     r"""Deep Bayesian classification with probabilities averaged over models.
 
@@ -277,7 +277,7 @@ class DBRMClassifier(
         return np.asarray(self.classes_[chosen])
 
 
-class DBRMFeatures(TransformerMixin, _SettingsEstimator, defaults={"threshold": 0.5}):
+class DBRMFeatures(TransformerMixin, SettingsEstimator, defaults={"threshold": 0.5}):
     """Engineered features for use before any other model.
 
     Searches as `DBRMRegressor` does and puts out the features whose posterior inclusion

@@ -36,6 +36,13 @@ def fit(
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
     weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
+    event: Annotated[
+        str | None, typer.Option(help="Column of events, 1 or 0 (censored): --family cox.")
+    ] = None,
+    entry: Annotated[str | None, typer.Option(help="Column of entry times (survival).")] = None,
+    strata: Annotated[
+        str | None, typer.Option(help="Column of groups with their own baseline hazard.")
+    ] = None,
     latent: Annotated[
         list[str] | None,
         typer.Option(help="Latent effect, such as 'RW1(time)' or '(dose | site)'."),
@@ -114,6 +121,7 @@ def fit(
         columns = read_columns(data) if names is None else {name: name for name in names}
         y = _take(columns, response)
         named = {"offset": offset, "trials": trials, "exposure": exposure, "sample_weight": weights}
+        named |= {"event": event, "entry": entry, "strata": strata}
         rows = {
             argument: _take(columns, name) for argument, name in named.items() if name is not None
         }

@@ -75,10 +75,15 @@ def predict(
     offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
+    strata: Annotated[str | None, typer.Option(help="Column of the strata, if any.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write here, not to the terminal.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON in place of CSV.")] = False,
 ) -> None:
-    """Predict new rows: mean and interval of each, as CSV."""
+    """Predict new rows: mean and interval of each, as CSV.
+
+    Of survival times: the log hazard ratio (cox) or the median (weibull), and an interval of the
+    time.
+    """
     import numpy as np
 
     from dbrm.data.files import read_columns
@@ -98,7 +103,8 @@ def predict(
         with warnings.catch_warnings():
             # The same warning came with the mean.
             warnings.simplefilter("ignore", DBRMWarning)
-            limits = posterior.predict_interval(rows, level, **extras)
+            labels = None if strata is None else find_column(columns, strata)
+            limits = posterior.predict_interval(rows, level, strata=labels, **extras)
         texts = _write(np.column_stack([mean, limits]), as_json=as_json)
         if out is None:
             sys.stdout.writelines(texts)

@@ -66,6 +66,11 @@ class ModelFit:
     latent: LatentFit | None = None
     joint: JointFit | None = None
 
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the model has an intercept; otherwise it is zero and certain."""
+        return bool(self.coefficients[0] != 0.0 or self.covariance[0, 0] != 0.0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTest:

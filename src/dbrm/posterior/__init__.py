@@ -6,6 +6,7 @@ from dbrm.posterior.effects import Effects
 from dbrm.posterior.merge import Merged, Merger, merge_chains
 from dbrm.posterior.merge_rules import MERGE_RULES
 from dbrm.posterior.model import FittedModel
+from dbrm.posterior.new_data import SurvivalCurves
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import Rows
@@ -24,6 +25,7 @@ __all__ = [
     "Posterior",
     "Rows",
     "RunRecord",
+    "SurvivalCurves",
     "diagnose",
     "load",
     "merge_chains",

@@ -59,7 +59,8 @@ def averaged_coefficients(
         table[["estimate", "sd", "lower", "upper"]] *= np.concatenate([[1.0], spread])[:, None]
     fixed = 1 + len(averaged.always)
     order = np.argsort(-inclusion[fixed:], kind="stable") + fixed
-    return table.iloc[[*range(fixed), *order]].reset_index(drop=True)
+    first = 0 if any(fit.has_intercept for fit in averaged.fits) else 1
+    return table.iloc[[*range(first, fixed), *order]].reset_index(drop=True)
 
 
 def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:

@@ -80,7 +80,14 @@ class FittedModel:
             sign = "-" if coefficient < 0 else "+"
             parts.append(f"{sign} {abs(coefficient):.6g}*{term}")
         parts.extend(f"+ {name}" for name in self.latent)
-        return f"{self.response} = {' '.join(parts)}"
+        return f"{self.response} = {self._join(parts)}"
+
+    def _join(self, parts: list[str]) -> str:
+        """The intercept and signed terms as one text; without an intercept that there is none."""
+        if self.fit.has_intercept or len(parts) == 1:
+            return " ".join(parts)
+        first = parts[1].removeprefix("+ ").replace("- ", "-", 1)
+        return " ".join([first, *parts[2:]])
 
     def __str__(self) -> str:
         return self.formula
@@ -91,7 +98,7 @@ class FittedModel:
 
         spread = np.sqrt(np.maximum(np.diag(self.fit.covariance), 0.0) * self.fit.dispersion)
         half = scipy.stats.t.ppf(0.5 + level / 2, self.fit.degrees_of_freedom) * spread
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "term": ["(intercept)", *self.features],
                 "estimate": self.fit.coefficients,
@@ -99,6 +106,7 @@ class FittedModel:
                 "upper": self.fit.coefficients + half,
             }
         )
+        return table if self.fit.has_intercept else table[1:].reset_index(drop=True)
 
     def predict(self, X: TableLike, *, offset: Any = None, exposure: Any = None) -> Column:
         """Mean response of new rows by this model alone, per trial for a binomial one."""
@@ -128,7 +136,7 @@ class FittedModel:
         for slope, term in zip(self.fit.coefficients[1:].tolist(), self.terms, strict=True):
             sign = "-" if slope < 0 else "+"
             parts.append(f"{sign} {abs(slope)!r}*{term}")
-        return " ".join(parts)
+        return self._join(parts)
 
     def to_python(self, name: str = "predict", *, scale: Scale = "response") -> str:
         """Source text of a Python function of one row (a mapping), with nothing but `math`.
@@ -189,7 +197,7 @@ class FittedModel:
             sign = "-" if slope < 0 else "+"
             latex = term.to_latex(digits=digits)
             parts.append(f"{sign} {latex_number(abs(slope), digits)}\\,{latex}")
-        return " ".join(parts)
+        return self._join(parts)
 
 
 def _is_response(scale: Scale) -> bool:

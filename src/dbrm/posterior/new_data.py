@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
-from dbrm.data import Recipe, read_labels
+from dbrm.data import Recipe, check_response, check_vector, read_labels, split_survival
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.formula import FormulaRecipe
+from dbrm.posterior.concordance import concordance_index
 from dbrm.posterior.extrapolation import Guard, RangeCheck
 from dbrm.posterior.prediction import AveragedModels, Mixture
 from dbrm.posterior.record import RunRecord
@@ -167,6 +168,34 @@ class PredictionMethods(ABC):
         blocks = self._blocks(X, offset, trials, exposure, extrapolate, strata)
         return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
 
+    def predict_risk(
+        self, X: TableLike, *, offset: Any = None, extrapolate: Extrapolate | None = None
+    ) -> Column:
+        """Averaged linear predictor of survival times, signed so that higher is earlier.
+
+        The log hazard ratio under ``family="cox"``, minus the log time under ``"weibull"``.
+        """
+        parts = []
+        for block in self._blocks(X, offset, None, None, extrapolate):
+            mixture = _survival_only(block, "predict_risk")
+            parts.append(-mixture.mean() if mixture.predicts_time else mixture.mean())
+        return np.concatenate(parts)
+
+    def concordance(self, X: TableLike, y: Any, event: Any = None, *, offset: Any = None) -> float:
+        """Share of comparable pairs of rows whose risks are in the order of their times.
+
+        Parameters
+        ----------
+        y, event
+            Times, and 1 where the event was seen; or a structured array of both.
+        """
+        times = split_survival(y)
+        risk = self.predict_risk(X, offset=offset)
+        if times is None:
+            seen = np.ones(risk.size) if event is None else event
+            times = check_response(y, risk.size), check_vector(seen, risk.size, name="event")
+        return concordance_index(times[0], times[1] == 1, risk)
+
     def predict_survival(
         self,
         X: TableLike,
@@ -200,10 +229,8 @@ class PredictionMethods(ABC):
             raise InvalidSettingError(msg)
         parts = []
         for block in self._blocks(X, offset, None, None, extrapolate, strata):
-            if not isinstance(block, SurvivalMixture):
-                msg = "predict_survival is for survival times: family='cox' or 'weibull'."
-                raise InvalidSettingError(msg)
-            curves = [block.curve(float(time), level) for time in wanted]
+            mixture = _survival_only(block, "predict_survival")
+            curves = [mixture.curve(float(time), level) for time in wanted]
             parts.append(np.array(curves).reshape(wanted.size, 3, -1).transpose(1, 2, 0))
         survival, lower, upper = np.concatenate(parts, axis=1)
         return SurvivalCurves(wanted, survival, lower, upper)
@@ -268,6 +295,13 @@ class PredictionMethods(ABC):
                 raise InvalidDataError(msg)
         positions = np.array([known.index(label) for label in labels], dtype=np.int64)
         return np.asarray(positions[numbers.astype(np.int64)][start:stop])
+
+
+def _survival_only(block: Mixture, method: str) -> SurvivalMixture:
+    if not isinstance(block, SurvivalMixture):
+        msg = f"{method} is for survival times: family='cox' or 'weibull'."
+        raise InvalidSettingError(msg)
+    return block
 
 
 def check_level(level: float) -> None:

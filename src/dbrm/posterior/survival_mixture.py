@@ -55,7 +55,7 @@ class SurvivalMixture:
         return self.quantile(0.5) if self.predicts_time else self.mean()
 
     def mean(self) -> Column:
-        """Averaged linear predictor: log hazard ratio under Cox's model, log time under Weibull's."""
+        """Averaged linear predictor: a log hazard ratio under Cox's model, else a log time."""
         return np.asarray(np.einsum("mn,mn->n", self.weights, self.locations))
 
     def standard_deviation(self) -> Column:

@@ -146,8 +146,8 @@ def _facts(posterior: "Posterior") -> list[str]:
 
 
 def _coefficients(best: "FittedModel") -> list[dict[str, Any]]:
-    """Terms, the first of which is ``None`` for the intercept, with their estimates."""
-    terms: list[Feature | None] = [None, *best.terms]
+    """Terms, ``None`` for the intercept if there is one, with their estimates."""
+    terms: list[Feature | None] = [*([None] if best.fit.has_intercept else []), *best.terms]
     rows = best.coefficients().drop(columns="term").to_dict("records")
     return [{"term": term, **row} for term, row in zip(terms, rows, strict=True)]
 
@@ -173,6 +173,8 @@ def _scale(posterior: "Posterior", best: "FittedModel") -> str:
     if posterior.family.name == "gaussian" and link == "identity" and posterior.latent.empty:
         spread = np.sqrt(best.fit.dispersion)
         return f"The standard deviation of the error is {spread:.3g}.{scaled}"
+    if best.fit.joint is not None:
+        return f"The formula gives the {best.response}.{scaled}"
     on = "" if link == "identity" else f" on the {link} scale"
     return f"The formula gives the mean of {response}{on}.{scaled}"
 

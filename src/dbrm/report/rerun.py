@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["data_facts", "failed_evaluations", "numbers", "rerun_code", "rerun_words"]
 
 _MOST_NAMES = 60
+# What a formula may name beside response and covariates.
+_IN_FORMULAS = ("offset", "event", "entry", "strata")
 # Settings without influence on the result.
 _IRRELEVANT = ("n_jobs", "progress", "executor", "checkpoint")
 
@@ -21,7 +23,7 @@ def rerun_code(posterior: "Posterior") -> str:
     """The call that made the posterior, as Python."""
     record = posterior.record
     first = [repr(record.formula), "data=table"] if record.formula else ["X", "y"]
-    extras = [name for name in record.given if not (record.formula and name == "offset")]
+    extras = [name for name in record.given if not (record.formula and name in _IN_FORMULAS)]
     arguments = [*first, *(f"{name}={name}" for name in extras)]
     arguments += [
         f"{name}={text}" for name, text in record.settings.items() if name not in _IRRELEVANT

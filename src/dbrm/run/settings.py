@@ -62,8 +62,8 @@ class Settings:
     ----------
     family, link
         Distribution of the response and its link: gaussian, binomial, poisson, gamma,
-        negative_binomial or a `Family`; identity, logit, probit, cloglog, log, inverse or a
-        `Link`. ``None`` is the family's own link.
+        negative_binomial, cox, weibull or a `Family`; identity, logit, probit, cloglog, log,
+        inverse or a `Link`. ``None`` is the family's own link.
     prior
         Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
         `CoefficientPrior`. Without a preset ``"zellner-siow"`` for a Gaussian response, and

@@ -33,6 +33,10 @@ class Cox(SurvivalFamily):
 
     name = "cox"
 
+    @property
+    def label(self) -> str:
+        return "Cox survival"
+
     def bind(self, observations: Observations) -> "CoxLikelihood":
         return CoxLikelihood(SurvivalTimes.of(observations, self.name))
 

@@ -28,6 +28,10 @@ class Weibull(SurvivalFamily):
 
     name = "weibull"
 
+    @property
+    def label(self) -> str:
+        return "Weibull survival"
+
     def bind(self, observations: Observations) -> "WeibullLikelihood":
         if observations.strata is not None:
             msg = "strata= belongs to family='cox'; for 'weibull' make them a covariate."
