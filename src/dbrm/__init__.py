@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dbrm.posterior import Posterior as Posterior
     from dbrm.posterior import load as load
     from dbrm.priors import ModelPrior as ModelPrior
+    from dbrm.run.data_check import check as check
     from dbrm.run.settings import Settings as Settings
     from dbrm.survival_estimator import DBRMSurvival as DBRMSurvival
 
@@ -46,6 +47,7 @@ _HOMES = {
     "Posterior": "dbrm.posterior",
     "Settings": "dbrm.run.settings",
     "Transform": "dbrm.features",
+    "check": "dbrm.run.data_check",
     "enumerate_models": "dbrm.fitting",
     "fit": "dbrm.fitting",
     "load": "dbrm.posterior",

@@ -15,6 +15,7 @@ __all__ = [
     "CheckpointError",
     "DBRMError",
     "DBRMWarning",
+    "DataCheckWarning",
     "ExportError",
     "FeatureSyntaxError",
     "FormulaError",
@@ -96,6 +97,10 @@ class Terminated(SystemExit):
 
 class DBRMWarning(UserWarning):
     """Something the user should know that did not stop the work."""
+
+
+class DataCheckWarning(DBRMWarning):
+    """A column or the response looks like something that a regression should not be given."""
 
 
 def quote(names: Collection[object], limit: int = 10) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dbrm import __version__
+from dbrm.cli.check import check
 from dbrm.cli.demo import demo
 from dbrm.cli.fit import fit
 from dbrm.cli.saved import predict, report, show
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, show, predict, report, demo, reproduce):
+for command in (fit, check, show, predict, report, demo, reproduce):
     app.command()(command)
 app.add_typer(data)
 

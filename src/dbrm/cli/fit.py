@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbrm.cli.console import find_column, show_errors
+from dbrm.cli.check import print_check
+from dbrm.cli.classes import read_classes
+from dbrm.cli.console import Decimal, Encoding, Separator, find_column, show_errors
 from dbrm.cli.saved import print_posterior
 from dbrm.errors import DBRMError, Terminated
 
@@ -25,6 +27,9 @@ def fit(
         Path | None, typer.Argument(help="Table: .csv, .tsv, .parquet, .arrow or .feather.")
     ] = None,
     response: Annotated[str | None, typer.Option(help="Column to explain.")] = None,
+    formula: Annotated[
+        str | None, typer.Option(help="In place of --response: 'y ~ x1 + C(site)'.")
+    ] = None,
     family: Annotated[
         str | None, typer.Option(help="Family of the response, such as binomial or poisson.")
     ] = None,
@@ -63,7 +68,8 @@ def fit(
         int | None, typer.Option(min=1, help="Populations of each chain.")
     ] = None,
     time_budget: Annotated[
-        str | None, typer.Option(help="End after about this time: 60s, 5m, 1h.")
+        str | None,
+        typer.Option("--time", "--time-budget", help="End after about this time: 60s, 5m, 1h."),
     ] = None,
     subsample: Annotated[
         int | None,
@@ -92,6 +98,20 @@ def fit(
         Path | None, typer.Option(help="Save the posterior, for show and predict.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the results as an HTML page.")] = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    check: Annotated[
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Look for mistakes in the table and stop; or do not look for them at all.",
+        ),
+    ] = None,
+    progress: Annotated[
+        bool | None,
+        typer.Option("--progress/--no-progress", help="A bar; by default on a terminal."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Search for readable models of one column of a table.
@@ -99,27 +119,56 @@ def fit(
     Options that are left out have the defaults of dbrm.fit.
     """
     from dbrm import fitting
-    from dbrm.data.files import read_columns
+    from dbrm.data.files import read_file
     from dbrm.run.out_of_core import column_names_if_tall
 
     seconds = None if time_budget is None else _seconds(time_budget)
+    bar: Any = progress if progress is not None else False if as_json else "auto"
     if resume is not None:
-        if data is not None or response is not None:
-            msg = "--resume takes data and settings from the folder: leave DATA and --response out."
+        if data is not None or response is not None or formula is not None:
+            msg = (
+                "--resume takes data and settings from the folder: leave DATA, --response and "
+                "--formula out."
+            )
             raise typer.BadParameter(msg)
         how: dict[str, Any] = {} if seconds is None else {"time_budget": seconds}
         with show_errors():
-            posterior = _run(fitting.resume, resume, n_jobs=jobs, progress=not as_json, **how)
+            posterior = _run(fitting.resume, resume, n_jobs=jobs, progress=bar, **how)
             _show(posterior, out, report, as_json=as_json)
         return
-    if data is None or response is None:
-        msg = "give a table and --response, the column to explain; or --resume and a folder."
+    if data is None or (response is None) == (formula is None):
+        msg = (
+            "give a table and --response, the column to explain, or --formula; or --resume and a "
+            "folder."
+        )
         raise typer.BadParameter(msg)
     with show_errors():
         # A file that is read in blocks has names of columns here, and no values.
-        names = None if latent else column_names_if_tall(data)
-        columns = read_columns(data) if names is None else {name: name for name in names}
-        y = _take(columns, response)
+        names = None if latent or formula else column_names_if_tall(data)
+        columns: dict[str, Any] = {name: name for name in names or ()}
+        if names is None:
+            file = read_file(data, encoding=encoding, separator=separator, decimal=decimal)
+            columns = file.columns
+            for note in file.notes:
+                typer.echo(note, err=True)
+        target = response if formula is None else formula.partition("~")[0].strip().strip("`")
+        assert target is not None
+        if formula is None:
+            find_column(columns, target)
+        classes = None
+        if names is None and target in columns:
+            classes = read_classes(target, columns[target], family)
+        if classes is not None:
+            typer.echo(classes.message, err=True)
+            family = "binomial"
+            if formula is None:
+                del columns[target]
+                target = classes.name
+            columns[target] = classes.values
+        if check:
+            left_out = _listed(ignore)
+            print_check(columns, (), target, family=family or "gaussian", ignore=left_out)
+            return
         named = {"offset": offset, "trials": trials, "exposure": exposure, "sample_weight": weights}
         named |= {"event": event, "entry": entry, "strata": strata}
         rows = {
@@ -145,14 +194,18 @@ def fit(
             "n_jobs": jobs,
             "device": device,
             "checkpoint": checkpoint,
+            "check": check,
         }
+        what: dict[str, Any] = {"X": formula, "data": columns}
+        if formula is None:
+            what = {"X": columns, "y": target}
+            if names is not None:
+                what = {"X": data, "y": target, "ignore": left_out}
         posterior = _run(
             fitting.fit,
-            columns if names is None else data,
-            y,
+            **what,
             **rows,
-            ignore=() if names is None else left_out,
-            progress=not as_json,
+            progress=bar,
             **{name: value for name, value in settings.items() if value is not None},
         )
         _show(posterior, out, report, as_json=as_json)
@@ -206,7 +259,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not seconds > 0:
-        msg = f"--time-budget must be a time such as 60s, 5m or 1h; got {text!r}."
+        msg = f"--time must be a time such as 60s, 5m or 1h; got {text!r}."
         raise typer.BadParameter(msg)
     return seconds
 

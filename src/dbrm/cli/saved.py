@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbrm.cli.console import find_column, json_text, show_errors
+from dbrm.cli.classes import class_values
+from dbrm.cli.console import (
+    Decimal,
+    Encoding,
+    Separator,
+    find_column,
+    json_text,
+    show_errors,
+)
 from dbrm.errors import DBRMWarning
 
 if TYPE_CHECKING:
@@ -77,6 +85,9 @@ def predict(
     exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
     strata: Annotated[str | None, typer.Option(help="Column of the strata, if any.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write here, not to the terminal.")] = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON in place of CSV.")] = False,
 ) -> None:
     """Predict new rows: mean and interval of each, as CSV.
@@ -86,14 +97,17 @@ def predict(
     """
     import numpy as np
 
-    from dbrm.data.files import read_columns
+    from dbrm.data.files import read_file
     from dbrm.posterior import load
     from dbrm.run.out_of_core import column_names_if_tall
 
     with show_errors():
         posterior = load(run)
         names = column_names_if_tall(data)
-        columns = read_columns(data) if names is None else {name: name for name in names}
+        columns: dict[str, Any] = {name: name for name in names or ()}
+        if names is None:
+            how = {"encoding": encoding, "separator": separator, "decimal": decimal}
+            columns = read_file(data, **how).columns
         rows: Any = columns if names is None else data
         named = {"offset": offset, "trials": trials, "exposure": exposure}
         extras = {
@@ -136,7 +150,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="The question that the page answers.")] = None,
 ) -> None:
     """Write the results of a saved run as one HTML page that needs no network."""
-    from dbrm.data.files import read_columns
+    from dbrm.data.files import read_file
     from dbrm.posterior import load
 
     path = run.with_suffix(".html") if out is None else out
@@ -145,10 +159,11 @@ def report(
         if data is None:
             posterior.report(path, title=title)
         else:
-            columns = read_columns(data)
+            columns = read_file(data).columns
             response = posterior.record.response
-            if response not in columns:
+            values = class_values(response, columns)
+            if values is None:
                 msg = f"the table has no column {response!r}, the response of this run."
                 raise typer.BadParameter(msg)
-            posterior.report(path, columns, columns[response], title=title)
+            posterior.report(path, columns, values, title=title)
     typer.echo(f"Report: {path}")

@@ -1,14 +1,16 @@
 """A user's table becomes a checked matrix, and a recipe that prepares new data in the same way.
 
-Reading: `intake` (tables), `columns` (one column), `files`, `response` (vectors with one value
-per row). Preparing: `rules` (one column), `learning` (fit a recipe), `recipe` (apply it),
-`standardize`, `redundancy`. Results: `table`. Tables that do not fit into memory:
-`out_of_core`. Saved files: `archive` and `schema`.
+Reading: `intake` (tables), `columns` (one column), `files` (with `delimited` and `text_numbers`),
+`response` (vectors with one value per row). Looking for mistakes: `check`. Preparing: `rules`
+(one column), `learning` (fit a recipe), `recipe` (apply it), `standardize`, `redundancy`.
+Results: `table`. Tables that do not fit into memory: `out_of_core`. Saved files: `archive` and
+`schema`.
 
 Only this package knows pandas, polars or pyarrow; the rest of `dbrm` sees a `Table`.
 """
 
-from dbrm.data.intake import read_numbers, read_table
+from dbrm.data.check import Finding, check_table, warn_findings
+from dbrm.data.intake import RawTable, read_numbers, read_table
 from dbrm.data.learning import learn_recipe
 from dbrm.data.out_of_core import (
     AbstractBatches,
@@ -43,11 +45,14 @@ __all__ = [
     "AbstractRows",
     "Block",
     "ColumnRule",
+    "Finding",
     "MemoryBatches",
     "MemoryRows",
+    "RawTable",
     "Recipe",
     "Table",
     "check_response",
+    "check_table",
     "check_vector",
     "check_weights",
     "choose_sample",
@@ -66,4 +71,5 @@ __all__ = [
     "split_survival",
     "take_sample",
     "to_unit_length",
+    "warn_findings",
 ]

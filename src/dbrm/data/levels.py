@@ -18,15 +18,27 @@ from dbrm.data.skewness import find_log_scale
 from dbrm.data.table import is_binary
 from dbrm.errors import InvalidDataError
 
-__all__ = ["LevelCounts", "count_levels", "learn_rule", "offered_columns", "why_left_out"]
+__all__ = [
+    "LevelCounts",
+    "count_levels",
+    "is_date",
+    "learn_rule",
+    "offered_columns",
+    "why_left_out",
+]
 
 # A level is rare with fewer rows than this, and than this share of all rows.
 FEW_ROWS, SMALL_SHARE = 5, 1 / 20
 # Levels of one column that have columns of their own, the most frequent first.
 MOST_LEVELS = 50
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
-    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|\d{8}T\d{4,6})"
-    r"([T ]+\d{1,2}:\d{2}.*)?\s*"
+    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|\d{8}T\d{4,6}"
+    # 5 Mar 2019, 05-MAR-19, March 5, 2019
+    rf"|\d{{1,2}}(st|nd|rd|th)?[-/. ]+{_MONTH},?[-/. ]+(\d{{4}}|\d{{2}})"
+    rf"|{_MONTH}[-/. ]+\d{{1,2}}(st|nd|rd|th)?,?[-/. ]+\d{{4}})"
+    r"([T ,]+\d{1,2}:\d{2}.*)?\s*",
+    re.IGNORECASE,
 )
 
 
@@ -177,8 +189,13 @@ def _split_levels(
     return levels, pooled if len(pooled) > 1 else ()
 
 
+def is_date(text: str) -> bool:
+    """Whether a text is a date, with or without the time of day."""
+    return _DATE.fullmatch(text) is not None
+
+
 def _refuse_dates(column: RawColumn) -> None:
-    if column.levels and all(_DATE.fullmatch(level) for level in column.levels):
+    if column.levels and all(map(is_date, column.levels)):
         msg = (
             f"Column {column.name!r} holds dates as text, such as {column.levels[0]!r}. "
             f"{SPLIT_DATES} If they are names of groups, X[name].astype('category') says so."

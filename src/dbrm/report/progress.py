@@ -17,7 +17,6 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from dbrm.chains import Progress as Update
 from dbrm.evolution import ChainProgress
 from dbrm.report.wording import shorten
 
@@ -32,8 +31,8 @@ def progress_bar(
     n_populations: int,
     time_budget: float | None = None,
     console: Console | None = None,
-) -> Iterator[Update]:
-    """Show how far all chains are and what they have found; yields the function that moves it.
+) -> Iterator["Board"]:
+    """Show how far all chains are and what they have found.
 
     Parameters
     ----------
@@ -42,12 +41,12 @@ def progress_bar(
     console
         Where to show it; on standard error unless given.
     """
-    with _Board(n_chains, n_populations, time_budget, console or Console(stderr=True)) as board:
-        yield board.update_chain
+    with Board(n_chains, n_populations, time_budget, console or Console(stderr=True)) as board:
+        yield board
 
 
-class _Board(Progress):
-    """A line with a bar, and below it the best formula so far."""
+class Board(Progress):
+    """A line with a bar, and below it what the run does and the best formula so far."""
 
     def __init__(
         self, n_chains: int, n_populations: int, time_budget: float | None, console: Console
@@ -55,7 +54,7 @@ class _Board(Progress):
         self._done = dict.fromkeys(range(n_chains), 0)
         self._evaluated = dict.fromkeys(range(n_chains), 0)
         self._ended = dict.fromkeys(range(n_chains), False)
-        self._best, self._formula = -inf, ""
+        self._best, self._formula, self._phase = -inf, "", ""
         self._each = n_populations
         columns = (
             TextColumn("{task.fields[chains]}"),
@@ -91,15 +90,23 @@ class _Board(Progress):
             chains=self._count_chains(),
         )
 
+    def show_phase(self, phase: str) -> None:
+        """Say what the run does now."""
+        self._phase = phase
+        self.refresh()
+
     def _count_chains(self) -> str:
         total = len(self._ended)
         return "1 chain" if total == 1 else f"{sum(self._ended.values())}/{total} chains done"
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield self.make_tasks_table(self.tasks)
+        if self._phase and not self._formula:
+            yield Text(self._phase, style="dim")
         if self._formula:
-            room = max(20, self.console.width - len(_BEST) - 1)
-            yield Text(_BEST, style="dim").append(shorten(self._formula, room), style="default")
+            before = f"{self._phase}; {_BEST}" if self._phase else _BEST
+            room = max(20, self.console.width - len(before) - 1)
+            yield Text(before, style="dim").append(shorten(self._formula, room), style="default")
 
 
 class _TimeLeft(ProgressColumn):

@@ -35,6 +35,7 @@ from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import Observations
 from dbrm.formula import FormulaRecipe, ParsedFormula, read_formula
 from dbrm.formula_latent import take_latent_terms
+from dbrm.run.data_check import warn_of_data
 from dbrm.run.out_of_core import (
     is_tall,
     may_repeat,
@@ -123,7 +124,22 @@ def read_inputs(
     inputs = _in_place(columns, response, settings, extras) or _subsample_if_tall(
         read_in_memory(columns, response, settings, extras=extras, data=data)
     )
+    if settings.check:
+        _check(columns, response, data, inputs)
     return replace(inputs, response=y) if isinstance(y, str) else inputs
+
+
+def _check(X: TableLike, y: Any, data: TableLike | None, inputs: RunInputs) -> None:
+    """Warn of what looks wrong in data that could be read."""
+    if isinstance(X, str):
+        assert data is not None
+        raw = read_table(data)
+        y = raw.contents[raw.names.index(inputs.response)] if inputs.response in raw.names else None
+    else:
+        raw = read_table(X, least_columns=0)
+    index = inputs.settings.index_columns
+    covariates = [name for name in inputs.recipe.input_names if name not in index]
+    warn_of_data(raw, y, inputs.settings, covariates)
 
 
 def read_in_memory(
@@ -200,6 +216,8 @@ def _from_source(
         table = columns if batches.named else np.column_stack(list(columns.values()))
         loaded_extras = {name: loaded.get(field) for field, name in _ARGUMENTS.items()}
         inputs = read_in_memory(table, loaded["response"], settings, extras=loaded_extras)
+        if settings.check:
+            _check(table, loaded["response"], None, inputs)
         return replace(inputs, response=response)
     reason = unsupported_reason(settings)
     if reason:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from dbrm._version import __version__
 from dbrm.chains import (
     Checkpoint,
-    Progress,
     RunReport,
     StopEvent,
     catch_interrupts,
@@ -50,6 +49,7 @@ from dbrm.posterior import (
 from dbrm.run.checkpoint import begin_run, continue_run
 from dbrm.run.inputs import RunInputs
 from dbrm.run.problem import build_problem
+from dbrm.run.progress import enumeration_bar, progress_bar
 from dbrm.run.settings import Settings
 from dbrm.search import log_sum_exp
 
@@ -190,7 +190,7 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
     with (
         catch_interrupts() as stop_event,
         _checkpoint(settings) as folder,
-        _progress_bar(settings) as progress,
+        progress_bar(settings) as bar,
     ):
         if folder is not None and folder.begun:
             seed, pool = continue_run(folder, inputs, problem)
@@ -200,7 +200,9 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
         if pool is not None:
             problem = replace(problem, pool=tuple(pool))
         elif settings.traits.engineers:
+            bar.phase("testing simple features")
             problem, unseen = _sweep(problem, settings, stop_event)
+        bar.phase("searching")
         if folder is not None and pool is None:
             swept = not stop_event.is_set
             begin_run(folder, inputs, seed, problem, swept=swept)
@@ -222,7 +224,7 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
                 algorithm=settings.algorithm,
                 n_jobs=settings.n_jobs,
                 executor=settings.executor,
-                progress=progress,
+                progress=bar.update,
                 checkpoint=folder,
                 agree=agree if settings.stop == "agreement" else None,
                 stop=stop_event,
@@ -230,6 +232,7 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
 
         report = run_more()
         while settings.adds_chains and results.wants_more(report):
+            bar.phase("searching with more chains")
             report = report.followed_by(run_more(report.n_chains))
     return problem, results, report
 
@@ -301,7 +304,7 @@ def _enumerate(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results, 
         problem = replace(problem, max_model_size=len(problem.free_names))
     problem = replace(problem, budget=budget)
     results = _Results(problem, settings)
-    with _enumeration_bar(settings) as report:
+    with enumeration_bar(settings) as report:
         results.take(run_enumeration(problem, report))
     return problem, results, RunReport(1, 1, 1, {}, "")
 
@@ -330,26 +333,3 @@ def _checkpoint(settings: Settings) -> Iterator[Checkpoint | None]:
         return
     with Checkpoint(settings.checkpoint, __version__) as folder:
         yield folder
-
-
-@contextmanager
-def _progress_bar(settings: Settings) -> Iterator[Progress | None]:
-    if not settings.progress:
-        yield None
-        return
-    from dbrm.report import progress_bar
-
-    n_chains = settings.n_first_chains
-    with progress_bar(n_chains, settings.n_populations, settings.time_budget) as update:
-        yield update
-
-
-@contextmanager
-def _enumeration_bar(settings: Settings) -> Iterator[Callable[[int, int], None] | None]:
-    if not settings.progress:
-        yield None
-        return
-    from dbrm.report import counting_bar
-
-    with counting_bar("models") as update:
-        yield update

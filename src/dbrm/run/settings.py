@@ -182,6 +182,10 @@ class Settings:
         ``log(name)``, or ``log(name + shift)`` where some values are zero, which costs as much
         as any covariate. By default beside the default functions, but not
         if `transforms` or `units` are given, or a formula, and not under the presets.
+    check
+        Whether to look at the data before the fit, and warn (`dbrm.errors.DataCheckWarning`) of
+        what looks wrong: identifiers, dates, numbers as text, a response of another family.
+        `dbrm.check` returns the same as a table.
     preset
         ``"paper_text"``, ``"paper_code"`` or ``None``.
     uncertainty
@@ -205,8 +209,12 @@ class Settings:
         What the penalty charges a latent effect for: every ``"hyperparameter"`` (Sec. 2.4 of
         the paper; default), or once for the ``"effect"``, so that all effects are equally
         plausible (its Example 7 and its scripts; default under the presets).
-    n_jobs, random_state, progress
-        As in scikit-learn; `progress` shows a bar.
+    n_jobs, random_state
+        As in scikit-learn: ``n_jobs=-1`` runs chains on all cores of this machine, with the same
+        results; one at a time by default.
+    progress
+        Whether to show a bar with the best formula so far: ``"auto"`` (default) on a terminal and
+        in a notebook, but not in worker processes or where standard error goes to a file.
     device
         Where models other than Gaussian ones are fitted: ``"cpu"`` (default), ``"gpu"``, or
         ``"auto"``: a graphics processor if JAX sees one and there are enough rows. Needs
@@ -264,6 +272,7 @@ class Settings:
     missing: Literal["error", "indicator"] | None = None
     unseen: Literal["error", "none-of-these"] | None = None
     log_covariates: bool | None = None
+    check: bool = True
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
     extrapolate: Literal["hold", "follow"] | None = None
@@ -273,7 +282,7 @@ class Settings:
     latent_charge: Literal["hyperparameter", "effect"] | None = None
     n_jobs: int | None = None
     random_state: Any = None
-    progress: bool = False
+    progress: bool | Literal["auto"] = "auto"
     device: Literal["cpu", "gpu", "auto"] = "cpu"
     executor: Any = None
     checkpoint: str | PathLike[str] | None = None
@@ -320,6 +329,7 @@ class Settings:
         self._check_choice("missing", (None, "error", "indicator"))
         self._check_choice("unseen", (None, "error", "none-of-these"))
         self._check_choice("preset", PRESETS)
+        self._check_choice("progress", (True, False, "auto"))
         self._check_device()
 
     def _check_integer(self, name: str, *, least: int) -> None:
@@ -426,7 +436,8 @@ class Settings:
         value = getattr(self, name)
         if value not in allowed:
             listed = ", ".join(repr(choice) for choice in allowed)
-            msg = f"{name} must be one of {listed}; got {name}={value!r}."
+            near = suggest(str(value), [choice for choice in allowed if isinstance(choice, str)])
+            msg = f"{name} must be one of {listed}; got {name}={value!r}{near}."
             raise InvalidSettingError(msg)
 
     @classmethod
@@ -510,6 +521,7 @@ class SettingsOptions(TypedDict, total=False):
     missing: Literal["error", "indicator"] | None
     unseen: Literal["error", "none-of-these"] | None
     log_covariates: bool | None
+    check: bool
     preset: Literal["paper_text", "paper_code"] | None
     uncertainty: Literal["laplace", "plugin"] | None
     extrapolate: Literal["hold", "follow"] | None
@@ -519,7 +531,7 @@ class SettingsOptions(TypedDict, total=False):
     latent_charge: Literal["hyperparameter", "effect"] | None
     n_jobs: int | None
     random_state: Any
-    progress: bool
+    progress: bool | Literal["auto"]
     device: Literal["cpu", "gpu", "auto"]
     executor: Any
     checkpoint: str | PathLike[str] | None

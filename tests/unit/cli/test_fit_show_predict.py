@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dbrm
 from dbrm.cli.app import app
-from dbrm.errors import DBRMWarning
+from dbrm.cli.console import in_options
 
 EFFORT = ["--n-chains", "1", "--n-populations", "2", "--seed", "1", "--transforms", "tanh, sin"]
 
@@ -180,10 +180,10 @@ def test_help_says_what_a_command_does(command):
 
 def test_rows_far_outside_are_told_once(folder, tmp_path):
     pd.DataFrame({"a": [100.0], "b b": [0.0]}).to_csv(tmp_path / "far.csv", index=False)
-    with pytest.warns(DBRMWarning, match="1 of 1 rows are far outside") as told:
-        result = run("predict", folder / "run.dbrm", tmp_path / "far.csv")
+    result = run("predict", folder / "run.dbrm", tmp_path / "far.csv")
     assert result.exit_code == 0, result.output
-    assert len(told) == 1
+    assert result.stderr.startswith("Warning: 1 of 1 rows are far outside")
+    assert result.stderr.count("\n") == 1
 
 
 def test_predict_writes_a_file(folder, tmp_path):
@@ -207,7 +207,7 @@ def test_predict_writes_a_file(folder, tmp_path):
         (["fit", "nothing.parquet", "--response", "y"], 1, "nothing.parquet"),
         (["fit", "run.dbrm", "--response", "y"], 1, "files that end in .csv"),
         (["fit", "broken.parquet", "--response", "y"], 1, "does not hold a table"),
-        (["fit", "empty.csv", "--response", "y"], 1, "does not hold a table"),
+        (["fit", "empty.csv", "--response", "y"], 1, "cannot be read as a table"),
         (["fit", "broken.arrow", "--response", "y"], 1, "does not hold a table"),
         (["fit", "broken.csv.gz", "--response", "y"], 1, "broken.csv.gz"),
         (["fit", "data.csv", "--response", "y", "--exposure", "zz"], 2, "no column 'zz'"),
@@ -267,3 +267,71 @@ def test_the_report_lies_beside_the_run(folder):
     result = run("report", folder / "run.dbrm")
     assert result.exit_code == 0, result.output
     assert "Which formula explains y?" in (folder / "run.html").read_text("utf-8")
+
+
+def test_labels_are_classes(tmp_path):
+    """Two texts are two classes: the second is 1, and the user is told."""
+    draw = np.random.default_rng(7)
+    frame = pd.DataFrame(draw.normal(size=(80, 2)), columns=["a", "b"])
+    frame["state"] = np.where(frame["a"] + draw.normal(size=80) > 0, "well", "ill")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    saved, page = tmp_path / "t.dbrm", tmp_path / "t.html"
+    command = ["fit", tmp_path / "t.csv", "--response", "state", *EFFORT, "--out", saved]
+    result = run(*command, "--json")
+    assert result.exit_code == 0, result.output
+    assert "two classes: 1 is 'well', 0 is 'ill' (--family binomial)" in result.stderr
+    assert json.loads(result.stdout)["response"] == "logit(E[state[well]])"
+    expected = dbrm.load(saved).predict(frame)
+    assert np.corrcoef(expected, frame["state"] == "well")[0, 1] > 0.4
+    assert run("report", saved, page, "--data", tmp_path / "t.csv").exit_code == 0
+    frame["state"] = np.where(frame["a"] > 1, "new", frame["state"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run(*command)
+    assert result.exit_code == 1
+    assert "holds 3 different texts ('ill', 'new', 'well')" in result.stderr
+
+
+def test_formula_option(folder):
+    command = ["fit", folder / "data.csv", "--formula", "y ~ a + `b b`", *EFFORT, "--json"]
+    expected = json.loads((folder / "fit.json").read_text())["best_model"]
+    assert json.loads(run(*command).stdout)["best_model"] == expected
+
+
+def test_warnings_are_in_terms_of_options(folder, tmp_path):
+    frame = pd.read_csv(folder / "data.csv")[["a", "b b"]].assign(id=range(50), won=[0, 1] * 25)
+    frame["code"] = [f"k{j}-x" for j in range(50)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run("fit", tmp_path / "t.csv", "--response", "won", *EFFORT)
+    assert result.exit_code == 0, result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("Warning: ") for line in lines)
+    text = " ".join(lines)
+    assert "--family binomial" in text
+    assert "--ignore id" in text
+    assert '--latent "RandomIntercept(column)"' in text
+    assert "=" not in text
+    result = run("fit", tmp_path / "t.csv", "--response", "won", "--no-check", *EFFORT)
+    assert "--family" not in result.stderr
+
+
+def test_check(folder, tmp_path):
+    frame = pd.read_csv(folder / "data.csv").assign(id=range(50))
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    for command in (["check", tmp_path / "t.csv"], ["fit", tmp_path / "t.csv", "--check"]):
+        result = run(*command, "--response", "n")
+        assert result.exit_code == 0, result.output
+        assert "identifier: Column 'id' looks like" in result.stdout
+        assert "response: The response holds whole numbers" in result.stdout
+        assert result.stdout.endswith("50 rows, 5 columns: 2 found.\n")
+    result = run("check", tmp_path / "t.csv", "--ignore", "id", "--json")
+    facts = json.loads(result.stdout)
+    assert facts["findings"] == []
+    assert "decimal commas" in facts["notes"][0]
+
+
+def test_messages_in_options():
+    told = in_options("time_budget must be positive; got n_jobs=0. Try missing='error'.")
+    assert told == "--time must be positive; got --jobs 0. Try --missing error."
+    told = in_options("Leave it out, ignore=['a b', 'c'].")
+    assert told == "Leave it out, --ignore 'a b,c'."

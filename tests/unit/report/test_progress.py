@@ -10,13 +10,14 @@ from dbrm.evolution import ChainProgress
 from dbrm.report import progress_bar
 
 
-def last_frame(n_chains, updates, *, width=100, time_budget=None):
+def last_frame(n_chains, updates, *, width=100, time_budget=None, phase=""):
     """What the bar shows after some updates, without colours."""
     console = Console(file=StringIO(), force_terminal=True, width=width)
-    with progress_bar(n_chains, 10, time_budget, console) as update:
+    with progress_bar(n_chains, 10, time_budget, console) as board:
+        if phase:
+            board.show_phase(phase)
         for chain, chain_progress in updates:
-            update(chain, chain_progress)
-        board = update.__self__
+            board.update_chain(chain, chain_progress)
         frame = Console(file=StringIO(), width=width)
         frame.print(board.get_renderable())
         return frame.file.getvalue()
@@ -43,6 +44,12 @@ def test_it_shows_the_best_formula_of_all_chains():
     updates = [(0, chain_progress(1, 1, -3.0, "sin(x)")), (1, chain_progress(1, 1, -5.0, "y"))]
     assert "best so far: sin(x)" in last_frame(2, updates)
     assert "best so far: z" in last_frame(2, [*updates, (1, chain_progress(2, 1, -1.0, "z"))])
+
+
+def test_it_says_what_the_run_does():
+    assert "testing simple features" in last_frame(1, [], phase="testing simple features")
+    updates = [(0, chain_progress(1, 1, -3.0, "sin(x)"))]
+    assert "searching; best so far: sin(x)" in last_frame(1, updates, phase="searching")
 
 
 @pytest.mark.parametrize("width", [60, 100])

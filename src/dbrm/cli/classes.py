@@ -1,0 +1,65 @@
+"""Text labels of a response as zeros and ones."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dbrm._typing import Column
+from dbrm.data.columns import read_column, refuse_missing, to_levels
+from dbrm.errors import InvalidDataError, quote
+
+__all__ = ["Classes", "class_values", "read_classes"]
+
+_NAME = re.compile(r"(.+)\[(.+)\]", re.DOTALL)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """A response of two classes: its name, 1 for the second one, what to tell the user."""
+
+    name: str
+    values: Column
+    message: str
+
+
+def read_classes(name: str, content: Any, family: str | None) -> Classes | None:
+    """Read a response of two classes; None if it holds numbers for another family."""
+    column = read_column(name, content)
+    if column.coded and family not in (None, "binomial"):
+        return None
+    if not column.coded:
+        different = np.unique(column.values[~column.missing])
+        is_two = different.size == 2 and tuple(different) != (0.0, 1.0)
+        if column.kind != "boolean" and not (family == "binomial" and is_two):
+            return None
+        column = to_levels(column)
+    refuse_missing([column], advice="Remove these rows.")
+    if len(column.levels) != 2:
+        msg = (
+            f"The response {name!r} holds {len(column.levels)} different texts "
+            f"({quote(column.levels, limit=4)}) where numbers or two classes are needed. For one "
+            "class against the others add a column of 0 and 1 to the table."
+        )
+        raise InvalidDataError(msg)
+    zero, one = column.levels
+    message = (
+        f"The response {name!r} has two classes: 1 is {one!r}, 0 is {zero!r} (--family binomial)."
+    )
+    return Classes(f"{name}[{one}]", (column.values == 1).astype(np.float64), message)
+
+
+def class_values(name: str, columns: dict[str, Any]) -> Any:
+    """The response of a saved run, from a table with its column or with its labels."""
+    if name in columns:
+        return columns[name]
+    match = _NAME.fullmatch(name)
+    if match is None or match[1] not in columns:
+        return None
+    column = read_column(match[1], columns[match[1]])
+    coded = column if column.coded else to_levels(column)
+    if match[2] not in coded.levels:
+        return None
+    return (coded.values == coded.levels.index(match[2])).astype(np.float64)
