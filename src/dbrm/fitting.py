@@ -156,10 +156,11 @@ def log_evidence(
     event: Any = None,
     entry: Any = None,
     strata: Any = None,
-    latent: Latent | Sequence[Latent] = (),
+    latent: str | Latent | Sequence[str | Latent] = (),
+    intercept: bool = True,
     **prior_options: Any,
 ) -> float:
-    r"""Log evidence of the model with an intercept and exactly these columns.
+    r"""Log evidence of the model with an intercept, or none, and exactly these columns.
 
     Parameters
     ----------
@@ -170,6 +171,8 @@ def log_evidence(
         As for `fit`.
     latent
         Latent effects, all of them in the model; their columns are not covariates.
+    intercept
+        Whether the model has an intercept.
     prior, **prior_options
         The coefficient prior by name with its options, for example
         ``prior="jeffreys", constant="unit_information"``, or an object.
@@ -185,6 +188,7 @@ def log_evidence(
         link=link,
         prior=resolve_prior(prior, **prior_options),
         latent=latent,
+        intercept=intercept,
         algorithm="enumerate",
         # All columns are in the model: a factor has one fewer than levels.
         groups="factors",

@@ -122,6 +122,7 @@ class ParsedFormula:
     name: str
     offset: Column | None
     extras: dict[str, Any]
+    intercept: bool = True
 
 
 def read_formula(
@@ -141,7 +142,7 @@ def read_formula(
     Raises
     ------
     FormulaError
-        If it is not a formula, has no response or removes the intercept.
+        If it is not a formula, or has no response.
     UnknownNameError
         If it names a column that the data do not have.
     """
@@ -150,7 +151,7 @@ def read_formula(
         raise InvalidDataError(msg)
     raw = read_table(data)
     text, extras = _read_times(text, raw, data)
-    left, right = _parse(text, raw, (*groups, *extras))
+    left, right, intercept = _parse(text, raw, (*groups, *extras))
     plain, offsets, others = _classify(right, raw)
     columns = {
         name: _as_category(raw, name) if cast else _content(raw, name)
@@ -176,6 +177,7 @@ def read_formula(
         name=str(left),
         offset=None if offset is None else _total(_compute(offset, data)),
         extras=dict(extras.values()),
+        intercept=intercept,
     )
 
 
@@ -216,8 +218,11 @@ def _read_expression(expression: str, raw: RawTable, data: TableLike) -> Any:
     return _total(_compute(_specify([f"I(({expression}) * 1.0)"], data), data))
 
 
-def _parse(text: str, raw: RawTable, taken: Sequence[str] = ()) -> tuple[Any, list[Any]]:
-    """The terms of a formula, in which a dot is every column but those that are `taken`."""
+def _parse(text: str, raw: RawTable, taken: Sequence[str] = ()) -> tuple[Any, list[Any], bool]:
+    """Response and terms of a formula, and whether it has an intercept.
+
+    A dot is every column but those that are `taken`.
+    """
     from formulaic import Formula
     from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
@@ -235,9 +240,6 @@ def _parse(text: str, raw: RawTable, taken: Sequence[str] = ()) -> tuple[Any, li
         msg = f"A formula has one response and one right-hand side, as in 'y ~ x'; got {text!r}."
         raise FormulaError(msg)
     terms = list(right)
-    if "1" not in [str(term) for term in terms]:
-        msg = f"Every model has an intercept; take the 0 (or -1) out of the formula {text!r}."
-        raise FormulaError(msg)
     # Names inside expressions may be functions: formulaic complains about those.
     factors = [factor for term in (*left, *terms) for factor in term.factors]
     looked_up = {factor.expr for factor in factors if factor.eval_method.value == "lookup"}
@@ -246,7 +248,8 @@ def _parse(text: str, raw: RawTable, taken: Sequence[str] = ()) -> tuple[Any, li
         named = ", ".join(f"{name!r}{suggest(name, raw.names)}" for name in unknown)
         msg = f"The formula names {named}, but the columns of the data are {quote(raw.names)}."
         raise UnknownNameError(msg)
-    return left[0], [term for term in terms if str(term) != "1"]
+    slopes = [term for term in terms if str(term) != "1"]
+    return left[0], slopes, len(slopes) < len(terms)
 
 
 def _refuse_blow_up(text: str, tree: Any, n_columns: int) -> None:

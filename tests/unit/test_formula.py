@@ -130,7 +130,6 @@ def test_every_combination_of_levels_has_a_column(frame):
         ("y ~ x1 +* 2", FormulaError, "is not a formula: Operator `\\+\\*` is incorrectly used"),
         ("x1 + x2", FormulaError, "one response and one right-hand side"),
         ("y + x2 ~ x1", FormulaError, "one response and one right-hand side"),
-        ("y ~ 0 + x1", FormulaError, "Every model has an intercept"),
         ("y ~ x1 + x3", UnknownNameError, "names 'x3', but the columns of the data are"),
         ("site ~ x1", InvalidDataError, "y holds text"),
         ("y ~ nosuch(x1)", InvalidDataError, "cannot be evaluated on these data"),

@@ -52,6 +52,9 @@ def fit(
         list[str] | None,
         typer.Option(help="Latent effect, such as 'RW1(time)' or '(dose | site)'."),
     ] = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept/--no-intercept", help="Whether models have an intercept.")
+    ] = True,
     link: Annotated[
         str | None, typer.Option(help="identity, logit, probit, cloglog, log or inverse.")
     ] = None,
@@ -178,6 +181,7 @@ def fit(
         settings = {
             "family": family,
             "link": link,
+            "intercept": None if intercept else False,
             "latent": read_latent(latent, columns) if latent else None,
             "transforms": _listed(transforms) or None,
             "prior": prior,

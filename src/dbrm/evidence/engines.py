@@ -209,19 +209,22 @@ def add_latent(
     always: Matrix | None,
     most: int | None = None,
     effect_log_prior: FloatArray | None = None,
+    always_priors: Sequence[tuple[float, float] | None] = (),
+    intercept: bool = True,
 ) -> LatentEngine:
     """An engine whose models may have latent effects, at most `most`, of these prior factors.
 
-    `engine` answers for columns alone.
+    Or normal priors of always-in columns, or no intercept. `engine` answers for columns alone.
     """
+    asked = "latent=" if effects else "always= with priors" if intercept else "intercept=False"
     family = find_family(family)
     link = find_link(link or family.default_link)
     if isinstance(engine, FunctionEngine):
-        msg = "latent= needs the evidence of a family and cannot be combined with evidence=."
+        msg = f"{asked} needs the evidence of a family and cannot be combined with evidence=."
         raise InvalidSettingError(msg)
     if not isinstance(family, CompiledFamily) or link.code is None:
         msg = (
-            f"latent= works with the families {_compiled()} and the built-in links; "
+            f"{asked} works with the families {_compiled()} and the built-in links; "
             f"got family={family.name!r}, link={link.name!r}."
         )
         raise InvalidSettingError(msg)
@@ -246,6 +249,8 @@ def add_latent(
         always=np.empty((n_rows, 0)) if always is None else always,
         most=len(effects) if most is None else most,
         effect_log_prior=np.zeros(len(effects)) if effect_log_prior is None else effect_log_prior,
+        always_priors=tuple(always_priors),
+        intercept=intercept,
     )
 
 

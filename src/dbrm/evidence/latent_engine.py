@@ -7,6 +7,10 @@ row, and the same one in all models. In units of the response's standard deviati
 is exponential with mean one.
 
 An unknown dispersion of other families is profiled, as without effects.
+
+Models without an intercept, and those whose always-in columns have normal priors of their own,
+are evaluated here too, with or without effects: such a coefficient is integrated out like an
+effect with one node and a known precision.
 """
 
 from collections.abc import Sequence
@@ -43,6 +47,8 @@ __all__ = ["LatentEngine", "fit_with", "log_evidence_with"]
 
 # Log precisions tried first for every effect.
 _FIRST_LOOK = (-3.0, 0.0, 3.0, 6.0)
+# Precision of an intercept that is zero.
+_NO_INTERCEPT = 1e15
 
 
 @final
@@ -60,6 +66,11 @@ class LatentEngine(AbstractEngine):
         The latent effects with their nodes.
     always
         Columns that every model contains besides the intercept.
+    always_priors
+        For each of them mean and standard deviation of a normal prior, or ``None`` for the
+        common prior of the coefficients.
+    intercept
+        Whether models have an intercept.
     most, effect_log_prior
         Most effects in one model, and the log prior factor of each: says which are in reach.
     known, sketched
@@ -78,6 +89,8 @@ class LatentEngine(AbstractEngine):
     always: Matrix
     most: int
     effect_log_prior: FloatArray
+    always_priors: tuple[tuple[float, float] | None, ...] = ()
+    intercept: bool = True
     known: Memory = field(default_factory=Memory, repr=False)
     sketched: Memory = field(default_factory=Memory, repr=False)
     _layouts: dict[Key, Layout] = field(default_factory=dict, repr=False)
@@ -98,6 +111,14 @@ class LatentEngine(AbstractEngine):
                 "Leave IID() out, or give it a column whose values several rows share."
             )
             raise InvalidSettingError(msg)
+        kept = independent(self.always, intercept=self.intercept)
+        special = not self.intercept or any(self.always_priors)
+        if special and len(kept) < self.always.shape[1]:
+            msg = (
+                "The columns in always= depend on each other, or on the intercept; with priors of "
+                "their own, or without an intercept, each must add something: leave one out."
+            )
+            raise InvalidSettingError(msg)
 
     @property
     def n_latent(self) -> int:  # type: ignore[override]
@@ -113,20 +134,35 @@ class LatentEngine(AbstractEngine):
         return self.link.name == self.family.exact_link
 
     @cached_property
+    def _prior_mean(self) -> Column:
+        """Linear predictor at the means of the priors of always-in columns."""
+        return np.asarray(self.always @ self.prior_means)
+
+    @property
+    def prior_means(self) -> FloatArray:
+        """Prior mean of each always-in column; zero under the common prior."""
+        means = [0.0 if prior is None else prior[0] for prior in self.always_priors]
+        return np.array(means) if means else np.zeros(self.always.shape[1])
+
+    @property
+    def _offset_response(self) -> Column:
+        return self.response - self.offset - self._prior_mean
+
+    @cached_property
     def unit(self) -> float:
         """What a Gaussian response is divided by: its standard deviation."""
         if not self.exact:
             return 1.0
-        y = self.response - self.offset
-        centre = float(np.average(y, weights=self.weights))
+        y = self._offset_response
+        centre = float(np.average(y, weights=self.weights)) if self.intercept else 0.0
         return float(np.sqrt(np.average((y - centre) ** 2, weights=self.weights))) or 1.0
 
     @cached_property
     def rows(self) -> Response:
         """The rows as the kernels take them."""
-        y, offset = self.response, self.offset
+        y, offset = self.response, self.offset + self._prior_mean
         if self.exact:
-            y, offset = (y - offset) / self.unit, np.zeros(self.n_rows)
+            y, offset = self._offset_response / self.unit, np.zeros(self.n_rows)
         mean = y / np.maximum(self.trials, 1.0)
         live = self.weights * self.trials > 0
         constants = self.family.constants(
@@ -162,7 +198,7 @@ class LatentEngine(AbstractEngine):
     @property
     def complete(self) -> bool:
         """Whether models without effects are evaluated here too."""
-        return self.exact
+        return self.exact or not self.intercept or any(self.always_priors)
 
     def prepare(self, columns: Matrix) -> LatentPopulation:
         return LatentPopulation(self, np.asarray(columns, dtype=np.float64))
@@ -217,12 +253,26 @@ class LatentEngine(AbstractEngine):
     @cached_property
     def always_columns(self) -> tuple[Matrix, FloatArray, FloatArray]:
         """Always-in columns, standardised, with what was subtracted and divided by."""
-        return standardise(self.always[:, independent(self.always)], self.rows.total)
+        kept = independent(self.always, intercept=self.intercept)
+        return standardise(self.always[:, kept], self.rows.total, centre=self.intercept)
+
+    @cached_property
+    def own_precision(self) -> FloatArray:
+        """Precisions of intercept and always-in columns in the units of the kernels."""
+        _, _, scale = self.always_columns
+        precision = np.zeros(1 + scale.size)
+        precision[0] = 0.0 if self.intercept else _NO_INTERCEPT
+        for j, prior in enumerate(self.always_priors):
+            if prior is not None:
+                precision[1 + j] = (self.unit / (scale[j] * prior[1])) ** 2
+        return precision
 
     def conditional(self, key: Key, columns: Matrix, scale: FloatArray) -> Conditional:
         """A model of these effects and standardised columns, besides the always-in ones."""
         always, _, units = self.always_columns
-        size = always.shape[1] + columns.shape[1]
+        own = self.own_precision
+        size = always.shape[1] + columns.shape[1] - int(np.count_nonzero(own[1:]))
+        constant = 0.0 if self.intercept else float(self.prior_of_sizes((0,)).table.constant[0])
         return Conditional(
             self.rows,
             self.layout(key),
@@ -231,6 +281,8 @@ class LatentEngine(AbstractEngine):
             self.prior_of_sizes((size,)),
             0,
             self.noise,
+            own,
+            constant,
         )
 
     def prior_of_sizes(self, sizes: tuple[int, ...]) -> GlmPrior:

@@ -22,7 +22,7 @@ from dbrm.evidence.hyper_integration import integrate_precision
 from dbrm.evidence.latent.columns import independent, standardise
 from dbrm.evidence.latent_anchor import Key, combine
 from dbrm.evidence.latent_expansion import expand, select
-from dbrm.evidence.latent_summary import summarise, widen
+from dbrm.evidence.latent_summary import move, summarise, widen, without_intercept
 from dbrm.evidence.nested_laplace import Conditional
 from dbrm.status import Status
 
@@ -79,7 +79,7 @@ class LatentPopulation(AbstractExpandable):
 
     @cached_property
     def _standard(self) -> tuple[Matrix, FloatArray, FloatArray]:
-        return standardise(self.raw, self.engine.rows.total)
+        return standardise(self.raw, self.engine.rows.total, centre=self.engine.intercept)
 
     @cached_property
     def _base(self) -> AbstractPrepared:
@@ -152,7 +152,7 @@ class LatentPopulation(AbstractExpandable):
         That of columns picked one by one beside the best single effect.
         """
         engine = self.engine
-        keys: list[Key] = [(k,) for k in range(engine.n_latent)]
+        keys: list[Key] = [(k,) for k in range(engine.n_latent)] or [()]
         values = {key: engine.anchor(key).point.value + engine.anchor(key).volume for key in keys}
         key = max(keys, key=values.__getitem__)
         none = np.zeros(self.n_columns, dtype=np.bool_)
@@ -228,7 +228,8 @@ class LatentPopulation(AbstractExpandable):
         beta = np.zeros(full.dense.shape[1])
         beta[:first], beta[full.n_fixed :] = point.beta[:first], point.beta[model.n_fixed :]
         beta[first + columns] = point.beta[first : model.n_fixed]
-        sizes = tuple(range(n_always, n_always + self.n_columns + 1))
+        n_common = n_always - int(np.count_nonzero(self.engine.own_precision[1:]))
+        sizes = tuple(range(n_common, n_common + self.n_columns + 1))
         table = self.engine.prior_of_sizes(sizes).table
         return expand(full, theta, point.delta, beta, table, n_fixed=first, n=self.engine.n)
 
@@ -248,7 +249,7 @@ class LatentPopulation(AbstractExpandable):
         model = self.model(np.flatnonzero(chosen), key)
         _, always_location, always_scale = engine.always_columns
         _, location, scale = self._standard
-        return summarise(
+        fit = summarise(
             engine.integral(model, engine.start(model, key)),
             model,
             key,
@@ -257,12 +258,17 @@ class LatentPopulation(AbstractExpandable):
             unit=engine.unit,
             constant=engine.constant,
         )
+        fit = move(fit, engine.prior_means)
+        return fit if engine.intercept else without_intercept(fit)
 
     def _independent(self, chosen: Mask) -> Mask:
         """The columns in order, without those that depend on others before them."""
         always, columns = self.engine.always_columns[0], self._standard[0]
         together = np.hstack([always, columns[:, chosen]])
-        places = np.array(independent(together), dtype=np.int64) - always.shape[1]
+        places = (
+            np.array(independent(together, intercept=self.engine.intercept), dtype=np.int64)
+            - always.shape[1]
+        )
         kept = np.zeros(chosen.size, dtype=np.bool_)
         kept[np.flatnonzero(chosen)[places[places >= 0]]] = True
         return kept

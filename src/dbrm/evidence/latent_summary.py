@@ -26,7 +26,7 @@ from dbrm.evidence.latent_anchor import Key
 from dbrm.evidence.nested_laplace import Conditional, Point
 from dbrm.status import Status
 
-__all__ = ["summarise", "widen"]
+__all__ = ["move", "summarise", "widen", "without_intercept"]
 
 # Points with a smaller share of the posterior are left out of the moments.
 _SMALLEST_SHARE = 1e-3
@@ -96,6 +96,26 @@ def summarise(
         status=best.status,
         latent=latent if key else None,
     )
+
+
+def move(fit: ModelFit, means: FloatArray) -> ModelFit:
+    """The fit with coefficients of the always-in columns moved by their prior means."""
+    if not means.any():
+        return fit
+    coefficients, latent = fit.coefficients.copy(), fit.latent
+    coefficients[1 : 1 + means.size] += means
+    if latent is not None:
+        dense_mean = latent.dense_mean.copy()
+        dense_mean[1 : 1 + means.size] += means
+        latent = replace(latent, dense_mean=dense_mean)
+    return replace(fit, coefficients=coefficients, latent=latent)
+
+
+def without_intercept(fit: ModelFit) -> ModelFit:
+    """The fit with an intercept of exactly zero, of which rounding has left something."""
+    coefficients, covariance = fit.coefficients.copy(), fit.covariance.copy()
+    coefficients[0], covariance[0], covariance[:, 0] = 0.0, 0.0, 0.0
+    return replace(fit, coefficients=coefficients, covariance=covariance)
 
 
 def widen(fit: ModelFit, places: IntArray, size: int) -> ModelFit:

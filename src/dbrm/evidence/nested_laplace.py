@@ -14,7 +14,7 @@ approximated.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import exp, log, pi
@@ -25,7 +25,7 @@ import numpy as np
 from dbrm._kernels.glm import NORMAL, TABLE
 from dbrm._kernels.glm_dispersion import Constants, log_likelihood
 from dbrm._kernels.nested_laplace import SINGULAR, STUCK, Mode, expand, find_mode
-from dbrm._typing import Column, FloatArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.evidence.glm_prior import GlmPrior
 from dbrm.evidence.latent.hyperpriors import PrecisionPrior
 from dbrm.evidence.latent.layout import Layout
@@ -117,6 +117,11 @@ class Conditional:
         What the columns were divided by.
     prior, row
         Prior of the coefficients, and the row of its table for this model size.
+    own_precision
+        Prior precisions of the intercept and the columns after it that have a normal prior of
+        their own, with mean zero; zero for those under the common prior.
+    intercept_constant
+        What the common prior adds for a flat intercept, where there is none.
     """
 
     response: Response
@@ -126,6 +131,8 @@ class Conditional:
     prior: GlmPrior
     row: int
     noise: Noise
+    own_precision: FloatArray = field(default_factory=lambda: np.zeros(1))
+    intercept_constant: float = 0.0
 
     @cached_property
     def dense(self) -> Matrix:
@@ -199,7 +206,11 @@ class Conditional:
         if self.layout.border:
             pull = np.linalg.solve(schur[k:, k:], right[k:])
             right = right[:k] - schur[:k, k:] @ pull
-            schur = eliminate(schur, k)
+            schur = eliminate(schur, np.arange(k))
+        if 0 in self._own:
+            # There is no intercept: it takes nothing from the other coefficients.
+            schur[0], schur[:, 0], right[0] = 0.0, 0.0, 0.0
+            schur[0, 0] = 1.0
         return schur, right
 
     def _kernel_arguments(
@@ -247,6 +258,8 @@ class Conditional:
         if self.prior.kind == NORMAL:
             slopes = np.arange(1, self.n_fixed)
             ridge[slopes, slopes] = self.slope_precision
+        own = self._own
+        ridge[own, own] = self.own_precision[own]
         first = self.n_fixed
         for border in self.layout.border:
             last = first + border.basis.shape[1]
@@ -254,26 +267,43 @@ class Conditional:
             first = last
         return ridge
 
+    @cached_property
+    def _own(self) -> IntArray:
+        """Places of the coefficients with a prior of their own."""
+        return np.flatnonzero(self.own_precision)
+
+    @cached_property
+    def _common(self) -> IntArray:
+        """Places of the coefficients under the common prior, a flat intercept first."""
+        return np.setdiff1d(np.arange(self.n_fixed), self._own)
+
     def _score(self, value: float, mode: Mode, beta: FloatArray, ridge: Matrix) -> float:
-        """Integrate the border and the coefficients out, the latter under their prior."""
-        k, table = self.n_fixed, self.prior.table
-        if self.layout.border:
-            value -= 0.5 * float(np.linalg.slogdet(mode.schur[k:, k:])[1])
+        """Integrate out border and coefficients: those with normal priors, then the others."""
+        table, common = self.prior.table, self._common
+        normal = np.setdiff1d(np.arange(len(ridge)), common)
+        if normal.size:
+            value -= 0.5 * float(np.linalg.slogdet(mode.schur[np.ix_(normal, normal)])[1])
+            value += 0.5 * float(np.log(self.own_precision[self._own]).sum())
+        flat = 0 in common
+        value -= 0.0 if self.prior.kind == NORMAL else self.intercept_constant
         if not self._is_strict:
             return value + float(table.constant[self.row])
-        schur = eliminate(mode.schur, k)
+        schur, slopes = eliminate(mode.schur, common), beta[common[int(flat) :]]
         if self.prior.kind == TABLE:
-            slopes = beta[1:k]
-            wald = float(slopes @ schur[1:, 1:] @ slopes)
+            wald = float(slopes @ schur[flat:, flat:] @ slopes)
+            if not flat:
+                return table.value(value, 0.0, wald, self.row)
             wald -= float(schur[0, 1:] @ slopes) ** 2 / float(schur[0, 0])
             return table.value(value, log(schur[0, 0]), max(wald, 0.0), self.row)
-        value += 0.5 * float(np.log(np.diag(ridge)[1:k]).sum())
-        return value + 0.5 * log(2 * pi) - 0.5 * float(np.linalg.slogdet(schur)[1])
+        value += 0.5 * float(np.log(np.diag(ridge)[common[int(flat) :]]).sum())
+        value += 0.5 * log(2 * pi) if flat else 0.0
+        return value - 0.5 * float(np.linalg.slogdet(schur)[1])
 
 
-def eliminate(matrix: Matrix, k: int) -> Matrix:
-    """Schur complement of everything but the first k."""
-    if k == len(matrix):
+def eliminate(matrix: Matrix, kept: IntArray) -> Matrix:
+    """Schur complement of everything but the places that are kept."""
+    if kept.size == len(matrix):
         return matrix
-    pull = np.linalg.solve(matrix[k:, k:], matrix[k:, :k])
-    return np.asarray(matrix[:k, :k] - matrix[:k, k:] @ pull)
+    rest = np.setdiff1d(np.arange(len(matrix)), kept)
+    pull = np.linalg.solve(matrix[np.ix_(rest, rest)], matrix[np.ix_(rest, kept)])
+    return np.asarray(matrix[np.ix_(kept, kept)] - matrix[np.ix_(kept, rest)] @ pull)

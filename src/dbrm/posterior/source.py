@@ -253,7 +253,12 @@ class LiveSource:
 
     @property
     def _is_normal(self) -> bool:
-        """Whether mode and covariance are all that is known of the parameters of a model."""
+        """Whether mean and covariance are all that is known of the parameters of a model.
+
+        Of models with latent effects, and the like, a fit holds posterior means already.
+        """
+        if isinstance(self.problem.engine, LatentEngine):
+            return True
         return self.glm is None or isinstance(self.glm.family, JointFamily)
 
     def _mean_shifts(
@@ -262,8 +267,7 @@ class LiveSource:
         models: Sequence[IntArray],
         fits: Sequence[ModelFit],
     ) -> list[FloatArray]:
-        # With latent effects a fit holds posterior means already.
-        if self._is_normal or self.effects:
+        if self._is_normal:
             return [np.zeros_like(fit.coefficients) for fit in fits]
         engine = self.problem.engine
         jeffreys = isinstance(engine, GlmEngine) and isinstance(engine.prior, Jeffreys)
@@ -276,7 +280,7 @@ class LiveSource:
         fits: Sequence[ModelFit],
     ) -> list[DispersionPosterior]:
         # Out-of-core data have so many rows that the dispersion is known.
-        if self._is_normal or self.effects or self.problem.out_of_core is not None:
+        if self._is_normal or self.problem.out_of_core is not None:
             return [DispersionPosterior.known(fit.dispersion) for fit in fits]
         return dispersion_posteriors(self.problem.engine.likelihood(), *designs, models, fits)
 

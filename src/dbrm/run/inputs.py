@@ -154,6 +154,8 @@ def read_in_memory(
     """Read a table, or a formula and its data, with all rows in memory; equal rows are merged."""
     weights = extras["sample_weight"]
     read = _read(X, y, data, settings, weights, allow_no_columns=allow_no_columns)
+    if not read.intercept:
+        settings = replace(settings, intercept=False)
     extras = {**_join(extras, read.extras), "offset": _add(read.offset, extras["offset"])}
     labels, extras = _number_strata(extras, read.table.n_rows)
     observations = _observe(read.response, read.table.n_rows, extras)

@@ -1,6 +1,6 @@
 """Build the problem that chains work on: engine, model prior, grammar of features, limits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -157,6 +157,7 @@ def _engine(
         # The intervals of the paper.
         prior = replace(prior, degrees_of_freedom="n")
     always_columns = evaluate(always, table)[0] if always else None
+    nested = bool(latent.effects) or settings.has_special_terms
     # On a device the rows of which this is a sample are evaluated, unless the sample is searched.
     is_sample = inputs.rows is not None and settings.subsample is None
     engine = build_engine(
@@ -167,7 +168,7 @@ def _engine(
         always=always_columns,
         as_published=settings.preset == "paper_code",
         evidence=settings.evidence,
-        device="cpu" if settings.preset or latent.effects or is_sample else settings.device,
+        device="cpu" if settings.preset or nested or is_sample else settings.device,
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (
@@ -176,7 +177,7 @@ def _engine(
             "Every model would fit perfectly."
         )
         raise InvalidDataError(msg)
-    if not latent.effects:
+    if not nested:
         return engine
     return add_latent(
         engine,
@@ -188,6 +189,8 @@ def _engine(
         always=always_columns,
         most=latent.most,
         effect_log_prior=latent.log_prior,
+        always_priors=settings.always_priors,
+        intercept=settings.intercept,
     )
 
 
@@ -213,7 +216,7 @@ def _two_valued(table: Table, rows: AbstractRows | None) -> TwoValued:
 def _default_steps(
     settings: Settings, family: AbstractFamily, latent: LatentTerms, rows: AbstractRows | None
 ) -> DefaultSteps:
-    if latent.effects:
+    if latent.effects or settings.has_special_terms:
         return DefaultSteps.LATENT
     expanded = rows is not None and settings.subsample is None
     exact = family.exact_link is not None or expanded
@@ -270,7 +273,7 @@ def _groups(
 
 def _read_features(
     setting: str,
-    given: str | Sequence[str | Feature],
+    given: str | Iterable[str | Feature],
     table: Table,
     transforms: tuple[Transform, ...],
 ) -> tuple[Feature, ...]:

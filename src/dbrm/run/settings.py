@@ -5,6 +5,7 @@ A value of ``None`` leaves the choice to the preset (`Settings.resolved`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from os import PathLike
 from typing import Any, Literal, Self, TypedDict, final
 
@@ -150,7 +151,11 @@ class Settings:
         they are merged: ``"union"``, ``"mass"``, ``"uniform"``.
     always, exclude, start
         Features, as text or objects: those that every model contains, those that no model
-        may contain (as such; they may be parts of others), and those to start from.
+        may contain (as such; they may be parts of others), and those to start from. A mapping
+        ``always={"dose": (0, 1), "age": None}`` gives coefficients normal priors with this mean and
+        standard deviation, and others the prior of all coefficients.
+    intercept
+        Whether models have an intercept; ``"y ~ 0 + x"`` is a formula without.
     costs
         Extra nats per use of a transform or covariate, by name.
     units
@@ -261,7 +266,8 @@ class Settings:
     subsample: int | None = None
     n_chains: int | None = None
     merge: str = "union"
-    always: str | Sequence[str | Feature] = ()
+    always: str | Sequence[str | Feature] | Mapping[str, tuple[float, float] | None] = ()
+    intercept: bool = True
     exclude: str | Sequence[str | Feature] = ()
     start: str | Sequence[str | Feature] = ()
     costs: Mapping[str, float] | None = None
@@ -323,6 +329,7 @@ class Settings:
             msg = f"evidence must be a function f(X, y) -> float; got {evidence!r}."
             raise InvalidSettingError(msg)
         self._check_latent()
+        self._check_always()
         self._check_choice("latent_charge", (None, "hyperparameter", "effect"))
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
@@ -347,6 +354,8 @@ class Settings:
         reasons = {
             f"family={family.name!r} works": isinstance(family, JointFamily),
             "latent= fits": bool(self.latent_effects),
+            "always= with priors fits": any(self.always_priors),
+            "intercept=False fits": not self.intercept,
             "evidence= works": self.evidence is not None,
             f"preset={self.preset!r} evaluates one model after the other": self.preset is not None,
             f"family={family.name!r} needs one pass over the rows for all models": exact,
@@ -355,6 +364,42 @@ class Settings:
             if holds:
                 msg = f"{reason}, on the CPU: leave device='gpu' out, or set device='auto'."
                 raise InvalidSettingError(msg)
+
+    def _check_always(self) -> None:
+        self._check_choice("intercept", (True, False))
+        given = self.always
+        for name, prior in given.items() if isinstance(given, Mapping) else ():
+            sound = prior is None or (
+                isinstance(prior, Sequence)
+                and not isinstance(prior, str)
+                and len(prior) == 2
+                and all(isinstance(part, int | float) and isfinite(part) for part in prior)
+                and prior[1] > 0
+            )
+            if not sound:
+                msg = (
+                    "always takes the mean and the positive standard deviation of a normal prior, "
+                    f"or None for the prior of all coefficients, as in always={{{name!r}: (0, 1)}};"
+                    f" got {prior!r}."
+                )
+                raise InvalidSettingError(msg)
+        if self.preset is not None and self.has_special_terms:
+            what = "always= with priors" if self.intercept else "intercept=False"
+            msg = f"{what} is not in the paper: leave preset={self.preset!r} out."
+            raise InvalidSettingError(msg)
+
+    @property
+    def has_special_terms(self) -> bool:
+        """Whether always-in columns have priors of their own, or there is no intercept."""
+        return any(self.always_priors) or not self.intercept
+
+    @property
+    def always_priors(self) -> tuple[tuple[float, float] | None, ...]:
+        """Mean and standard deviation of the normal prior of each always-in column, if any."""
+        if not isinstance(self.always, Mapping):
+            return ()
+        priors = self.always.values()
+        return tuple(None if p is None else (float(p[0]), float(p[1])) for p in priors)
 
     def _check_latent(self) -> None:
         if self.max_latent is not None:
@@ -510,7 +555,8 @@ class SettingsOptions(TypedDict, total=False):
     subsample: int | None
     n_chains: int | None
     merge: str
-    always: str | Sequence[str | Feature]
+    always: str | Sequence[str | Feature] | Mapping[str, tuple[float, float] | None]
+    intercept: bool
     exclude: str | Sequence[str | Feature]
     start: str | Sequence[str | Feature]
     costs: Mapping[str, float] | None

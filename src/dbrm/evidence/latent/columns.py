@@ -9,13 +9,16 @@ __all__ = ["independent", "standardise"]
 _TOLERANCE = 1e-9
 
 
-def standardise(columns: Matrix, total: Column) -> tuple[Matrix, FloatArray, FloatArray]:
+def standardise(
+    columns: Matrix, total: Column, *, centre: bool = True
+) -> tuple[Matrix, FloatArray, FloatArray]:
     """Centre and scale over the rows that count; return also the centres and the scales.
 
-    Every column by itself, with the same digits whatever stands beside it.
+    Every column by itself, with the same digits whatever stands beside it. Without an intercept
+    columns are not centred.
     """
     weights, across = total / total.sum(), np.ascontiguousarray(columns.T)
-    location = (weights * across).sum(axis=1)
+    location = (weights * across).sum(axis=1) if centre else np.zeros(len(across))
     centred = across - location[:, None]
     largest = np.max(np.abs(centred), axis=1, initial=0.0)
     largest = np.where(largest > 0.0, largest, 1.0)
@@ -24,9 +27,9 @@ def standardise(columns: Matrix, total: Column) -> tuple[Matrix, FloatArray, Flo
     return np.ascontiguousarray((centred / scale[:, None]).T), location, scale
 
 
-def independent(columns: Matrix) -> list[int]:
+def independent(columns: Matrix, *, intercept: bool = True) -> list[int]:
     """Columns in order, without those that depend on the intercept and others before them."""
-    basis = np.full((len(columns), 1), len(columns) ** -0.5)
+    basis = np.full((len(columns), int(intercept)), len(columns) ** -0.5)
     kept = []
     for j, column in enumerate(columns.T):
         rest = column - basis @ (basis.T @ column)
