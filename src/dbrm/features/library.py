@@ -17,7 +17,7 @@ from dbrm._typing import FloatArray
 from dbrm.features.transforms import Transform
 from dbrm.features.transforms import sympy as sp
 
-__all__ = ["TRANSFORMS", "abs_power", "abs_power_derivative"]
+__all__ = ["ALIASES", "TRANSFORMS", "abs_power", "abs_power_derivative"]
 
 # Below this |x| the slope of |x|^r, r < 1, is held constant.
 _SLOPE_FLOOR = 1e-8
@@ -185,6 +185,16 @@ _ROWS = (
         kinks=(0.0,),
     ),
     Transform(
+        "cbrt",
+        np.cbrt,
+        lambda x: abs_power_derivative(1.0 / 3.0)(np.abs(x)),
+        lambda x: sp.sign(x) * sp.Abs(x) ** sp.Rational(1, 3),
+        expression="where(x < 0, -(abs(x) ** (1 / 3)), abs(x) ** (1 / 3))",
+        latex=r"\sqrt[3]{#1}",
+        parity="odd",
+        kinks=(0.0,),
+    ),
+    Transform(
         "pow2_3",
         abs_power(2.3),
         abs_power_derivative(2.3),
@@ -247,6 +257,26 @@ _ROWS = (
         parity="odd",
     ),
     Transform(
+        "abs",
+        np.abs,
+        np.sign,
+        lambda x: sp.Abs(x),
+        expression="abs(x)",
+        latex=r"\left|#1\right|",
+        idempotent=True,
+        parity="even",
+        kinks=(0.0,),
+    ),
+    Transform(
+        "neg",
+        np.negative,
+        lambda x: -np.ones_like(x),
+        lambda x: -x,
+        expression="-x",
+        latex=r"\left(-\left(#1\right)\right)",
+        parity="odd",
+    ),
+    Transform(
         "not",
         lambda x: 1.0 - x,
         lambda x: -np.ones_like(x),
@@ -258,3 +288,17 @@ _ROWS = (
 
 # Name -> built-in transform; `dbrm.features.parametric` adds the parametrised ones.
 TRANSFORMS: Mapping[str, Transform] = MappingProxyType({row.name: row for row in _ROWS})
+
+# Other names -> the names under which features are written.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "sqrt": "sqrt_abs",
+        "log": "log_abs",
+        "ln": "log_abs",
+        "log1p": "log1p_abs",
+        "inv": "power[-1]",
+        "logistic": "sigmoid",
+        "arctan": "atan",
+        "asinh": "arcsinh",
+    }
+)

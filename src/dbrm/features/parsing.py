@@ -18,8 +18,8 @@ The grammar, in which white space has no meaning::
 * ``(F - 3.1)/2.4``, one feature and two numbers, is a standardised argument:
   ``sin((x - 3.1)/2.4)`` is not a projection and has the complexity of ``sin(x)``; in
   ``sin[z](x)`` the numbers are to be learnt from training rows.
-* ``F^3`` is ``F*F*F``; other exponents are powers, ``F^(1/3)`` or ``|F|^(1/3)`` is
-  ``troot(F)``. A power of a sum is a projection: ``(x + y)^2`` is
+* ``F^3``, or ``pow(F, 3)``, is ``F*F*F``; other exponents are powers, ``F^(1/3)`` or
+  ``|F|^(1/3)`` is ``troot(F)``. A power of a sum is a projection: ``(x + y)^2`` is
   ``square(1.0*x + 1.0*y)``.
 """
 
@@ -31,6 +31,7 @@ from typing import NoReturn, Self, final
 from dbrm.errors import DBRMError, InvalidSettingError, raise_unknown
 from dbrm.features.base import Feature
 from dbrm.features.building import modify, multiply, project
+from dbrm.features.library import ALIASES
 from dbrm.features.nodes import Covariate
 from dbrm.features.parametric import FAMILIES, power
 from dbrm.features.projection import Standardized, rounded_sum
@@ -255,6 +256,10 @@ class _Parser:
                 value = self.divided(value)
         elif not self.take("name", "quoted"):
             self.expected("a feature or a number")
+        elif token.kind == "name" and self.ahead.kind == "(" and (name := self.called(token)):
+            value = _Sum.feature(Covariate(name))
+        elif token.text == "pow" and self.ahead.kind == "(" and "pow" not in self.own:
+            value = self.pow()
         elif token.kind == "name" and self.ahead.kind in ("(", "{", "parameter"):
             transform, knot = self.transform(token)
             brace = self.take("(", "{")
@@ -271,6 +276,35 @@ class _Parser:
             value = _Sum.feature(self.covariate(token))
         if token.kind == "|" or self.ahead.kind in ("^", "**"):
             value = self.powered(value, token)
+        return value
+
+    def called(self, token: Token) -> str | None:
+        """Take a column such as ``log(income)``, where ``log`` is only another name of a function.
+
+        Features are never written with such a name, so that nothing can be read in two ways.
+        """
+        if self.names is None or token.text not in ALIASES or token.text in self.own:
+            return None
+        start = token.position
+        found = [name for name in self.names if "(" in name and self.text.startswith(name, start)]
+        if not found:
+            return None
+        name = max(found, key=len)
+        while self.ahead.position < start + len(name) and self.ahead.kind != "end":
+            self.index += 1
+        return name
+
+    def pow(self) -> _Sum:
+        """Read ``(F, r)`` of ``pow(F, r)``."""
+        bracket = self.take("(")
+        assert bracket is not None
+        base = self.affine()
+        if not self.take(","):
+            self.expected("a comma and the exponent, as in pow(x, 2)")
+        token = self.ahead
+        value = self.to_power(base, self.exponent(), bracket, token)
+        if not self.take(")"):
+            self.expected("')'")
         return value
 
     def covariate(self, token: Token) -> Feature:
@@ -363,7 +397,9 @@ class _Parser:
         if not self.take("^", "**"):
             self.expected("'^' and an exponent after |...|")
         exponent_token = self.ahead
-        exponent = self.exponent()
+        return self.to_power(base, self.exponent(), token, exponent_token)
+
+    def to_power(self, base: _Sum, exponent: float, token: Token, exponent_token: Token) -> _Sum:
         whole = exponent.is_integer()
         child = base.as_feature()
         if exponent == 0.0 or base.is_number or (token.kind == "|" and whole):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from dbrm.errors import InvalidSettingError, raise_unknown
-from dbrm.features.library import TRANSFORMS
+from dbrm.features.library import ALIASES, TRANSFORMS
 from dbrm.features.parametric import FAMILIES, FREE_KNOTS
 from dbrm.features.transforms import Transform
 
@@ -55,13 +55,15 @@ TRANSFORM_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def find_builtin(name: str) -> Transform | None:
     """Return the built-in transform of this name, or None.
 
-    ``sin[z]`` is `Transform.standardized`; a family without a parameter, ``step``, has free knots.
+    ``sin[z]`` is `Transform.standardized`; a family without a parameter, ``step``, has free knots;
+    ``sqrt`` and its like are other names, ``pow[2]`` is ``power[2]``.
 
     Raises
     ------
     InvalidSettingError
         If a family is known but the text between its brackets is not a number.
     """
+    name = ALIASES.get(name, name)
     if name in TRANSFORMS:
         return TRANSFORMS[name]
     if name in FREE_KNOTS:
@@ -70,6 +72,7 @@ def find_builtin(name: str) -> Transform | None:
         base = find_builtin(name[: -len("[z]")])
         return None if base is None else base.standardized()
     family, bracket, parameter = name.partition("[")
+    family = "power" if family == "pow" else family
     if bracket and parameter.endswith("]") and family in FAMILIES:
         return FAMILIES[family](parameter[:-1])
     return None
@@ -136,7 +139,8 @@ def _listed(spec: object) -> list[object]:
 
 def _resolve(item: object) -> tuple[Transform, ...]:
     if isinstance(item, Transform):
-        builtin = find_builtin(item.name)
+        # Your own function may have one of the other names: it is then written under that name.
+        builtin = None if item.name in ALIASES else find_builtin(item.name)
         if builtin is not None:
             _check_same(builtin, item)
         return (item,)
@@ -146,7 +150,8 @@ def _resolve(item: object) -> tuple[Transform, ...]:
     if item in TRANSFORM_SETS:
         return tuple(get_transform(name) for name in TRANSFORM_SETS[item])
     if find_builtin(item) is None and item not in FAMILIES:
-        raise_unknown("transform", item, (*transform_names(), *TRANSFORM_SETS))
+        hint = "Write its exponent: pow[1.5]." if item == "pow" else ""
+        raise_unknown("transform", item, (*transform_names(), *ALIASES, *TRANSFORM_SETS), hint=hint)
     return (get_transform(item),)
 
 
