@@ -153,6 +153,13 @@ def read_formula(
     text, extras = _read_times(text, raw, data)
     left, right, intercept = _parse(text, raw, (*groups, *extras))
     plain, offsets, others = _classify(right, raw)
+    if not (plain or others or index_columns):
+        msg = (
+            f"The formula {text!r} has no covariates: there is nothing to choose from. Name "
+            "columns, or all of them: 'y ~ .'. The evidence of the model without covariates is "
+            "dbrm.log_evidence(None, y)."
+        )
+        raise FormulaError(msg)
     columns = {
         name: _as_category(raw, name) if cast else _content(raw, name)
         for name, cast in plain.items()

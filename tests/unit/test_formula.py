@@ -210,3 +210,9 @@ def test_usual_powers_and_long_sums_are_no_blow_up(frame):
 def test_python_that_fails_gives_our_error(frame, term, error, message):
     with pytest.raises(error, match=message):
         dbrm.fit(f"y ~ {term}", data=frame, **QUICK)
+
+
+def test_a_formula_without_covariates_is_refused():
+    data = pd.DataFrame({"y": np.arange(20.0), "x": np.arange(20.0) ** 2})
+    with pytest.raises(FormulaError, match=r"'y ~ 1' has no covariates.*'y ~ \.'"):
+        dbrm.fit("y ~ 1", data=data)

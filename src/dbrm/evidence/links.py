@@ -13,7 +13,7 @@ import scipy.special
 
 from dbrm._kernels import glm_rows
 from dbrm._typing import FloatArray
-from dbrm.errors import UnknownNameError
+from dbrm.errors import UnknownNameError, suggest
 
 __all__ = [
     "LINKS",
@@ -211,7 +211,8 @@ def find_link(link: str | Link) -> Link:
     if isinstance(link, Link):
         return link
     if link not in LINKS:
-        msg = f"There is no link {link!r}. Links: {', '.join(LINKS)}; or pass a Link object."
+        near = suggest(str(link), LINKS)
+        msg = f"There is no link {link!r}{near}. Links: {', '.join(LINKS)}; or pass a Link object."
         raise UnknownNameError(msg)
     return LINKS[link]
 

@@ -163,9 +163,12 @@ class Reader:
         except Exception as error:
             names = _names(self._table)
             missing = isinstance(error, LookupError) if names is None else name not in names
-            if not missing:
+            if not missing and isinstance(error, LookupError):
+                raw = self._get(_key_of(self._table, name))
+            elif not missing:
                 raise
-            raise_unknown("column", name, names or ())
+            else:
+                raise_unknown("column", name, names or ())
         try:
             values = np.asarray(raw, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -261,6 +264,12 @@ def _item_getter(table: TableLike) -> Any:
             f"column(name); got {type(table).__name__}."
         )
         raise InvalidDataError(msg) from None
+
+
+def _key_of(table: TableLike, name: str) -> Any:
+    """Return the name as the table has it: in pandas it may be a number."""
+    keys = table if isinstance(table, Mapping) else table.columns
+    return next(key for key in keys if str(key) == name)
 
 
 def _names(table: TableLike) -> list[str] | None:

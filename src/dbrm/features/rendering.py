@@ -20,7 +20,15 @@ from dbrm.features.projection import Projection, Standardized
 from dbrm.features.transforms import Transform
 from dbrm.features.traversal import fold
 
-__all__ = ["NUMPY", "PYTHON", "SQL", "Dialect", "apply_expression", "render"]
+__all__ = [
+    "NUMPY",
+    "PYTHON",
+    "SQL",
+    "Dialect",
+    "apply_expression",
+    "parse_expression",
+    "render",
+]
 
 Writer = Callable[..., str]
 
@@ -203,11 +211,12 @@ def _applied(transform: Transform, dialect: Dialect, argument: str, knot: float 
 
 def apply_expression(expression: str, dialect: Dialect, names: Mapping[str, str]) -> str:
     """Write an expression of the common language, with texts in place of its names."""
-    return _write(_parse(expression), dialect, {"pi": repr(pi)} | dict(names))
+    return _write(parse_expression(expression), dialect, {"pi": repr(pi)} | dict(names))
 
 
 @lru_cache(maxsize=512)
-def _parse(expression: str) -> ast.expr:
+def parse_expression(expression: str) -> ast.expr:
+    """Return the syntax tree of an expression of the common language."""
     return ast.parse(expression, mode="eval").body
 
 

@@ -14,6 +14,7 @@ from dbrm.evidence import Link, ModelFit
 from dbrm.features import NUMPY, PYTHON, SQL, Dialect, Feature, evaluate
 from dbrm.features.export import latex_number
 from dbrm.formula import FormulaRecipe
+from dbrm.posterior.backends import Backend, model_function
 from dbrm.posterior.exports import (
     Exporter,
     column_symbol,
@@ -116,17 +117,31 @@ class FittedModel:
         eta = self.to_callable()(table) + shift_of(table.n_rows, offset, exposure)
         return eta if self.link is None else self.link.mean(eta)
 
-    def to_callable(self) -> Callable[[Any], Column]:
+    def to_callable(
+        self, backend: Backend = "numpy", *, scale: Scale = "link"
+    ) -> Callable[[Any], Any]:
         """A plain function of a table (mapping or data frame) to the linear predictor.
 
         The table holds the columns of the features as they were in the fit; `predict` takes
         raw rows.
+
+        Parameters
+        ----------
+        backend
+            ``"numpy"``; or ``"jax"`` or ``"torch"``, for a mapping from names to their arrays,
+            to be differentiated, compiled or built into a network.
+        scale
+            ``"response"`` for the mean of the response.
         """
-        intercept, slopes = float(self.fit.coefficients[0]), self.fit.coefficients[1:]
-        terms = self.terms
+        link = self.link if _is_response(scale) else None
+        coefficients = self.fit.coefficients
+        if backend != "numpy":
+            return model_function(self.terms, coefficients.tolist(), link, backend)
+        intercept, slopes, terms = float(coefficients[0]), coefficients[1:], self.terms
 
         def predict(table: Any) -> Column:
-            return np.asarray(intercept + evaluate(terms, table)[0] @ slopes)
+            eta = np.asarray(intercept + evaluate(terms, table)[0] @ slopes)
+            return eta if link is None else link.mean(eta)
 
         return predict
 

@@ -54,6 +54,24 @@ _COUNTS = (
 )
 
 
+# What settings are called elsewhere.
+_ELSEWHERE = {
+    "seed": "random_state",
+    "verbose": "progress",
+    "weights": "sample_weight",
+    "time": "time_budget",
+    "timeout": "time_budget",
+    "chains": "n_chains",
+    "cores": "n_jobs",
+    "jobs": "n_jobs",
+    "functions": "transforms",
+    "unary_operators": "transforms",
+    "priors": "prior",
+    "random_effects": "latent",
+    "warmup": "n_init",
+}
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -491,10 +509,11 @@ class Settings:
         known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:
-                nearest = suggest(name, known)
+                meant = _ELSEWHERE.get(name)
+                nearest = f" (did you mean {meant!r}?)" if meant else suggest(name, known)
+                listed = "" if nearest else f" Settings: {', '.join(sorted(known))}."
                 msg = (
-                    f"Unknown setting {name!r}{nearest}. Known settings: "
-                    f"{', '.join(sorted(known))}."
+                    f"Unknown setting {name!r}{nearest}.{listed} help(dbrm.Settings) explains them."
                 )
                 raise UnknownNameError(msg)
         return cls(**options)

@@ -15,7 +15,7 @@ import numpy as np
 from dbrm._choices import Choices
 from dbrm._typing import Column, FloatArray
 from dbrm.data import Table
-from dbrm.errors import InvalidSettingError
+from dbrm.errors import InvalidSettingError, suggest
 from dbrm.evidence import AbstractEngine, AbstractPredictorLikelihood
 from dbrm.features import (
     ColumnCache,
@@ -95,7 +95,8 @@ def resolve_strategy(
             return strategy(**strategy.published if as_published else {})
     numbers = sorted((strategy.number, name) for name, strategy in STRATEGIES.items())
     listed = ", ".join(f"{name!r} ({number})" for number, name in numbers)
-    msg = f"projection must be one of {listed} or a strategy; got projection={projection!r}."
+    near = suggest(str(projection), STRATEGIES)
+    msg = f"projection must be one of {listed} or a strategy; got projection={projection!r}{near}."
     raise InvalidSettingError(msg)
 
 
