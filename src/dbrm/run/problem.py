@@ -53,7 +53,7 @@ __all__ = ["build_problem"]
 
 # Where features settle, a model has at most so many times the features of a population, and a
 # feature for every so many rows.
-_MOST_PLACES, _ROWS = 4, 20
+_MOST_PLACES, _ROWS = 4, 6
 
 
 def build_problem(inputs: RunInputs) -> Problem:

@@ -99,7 +99,7 @@ class Settings:
         Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`.
     max_model_size
         Most features in one model, :math:`Q`. By default the population size; more, up to four
-        times as many and one for every twenty rows, where features that are certain leave their
+        times as many and one for every six rows, where features that are certain leave their
         places to others: with GMJMCMC and rows in memory, without latent effects, heredity or
         preset.
     projection, max_projection
