@@ -218,8 +218,14 @@ class GlmEngine(AbstractEngine):
 
     @property
     def settling_limit(self) -> int:  # type: ignore[override]
-        compiled = isinstance(self.family, CompiledFamily) and isinstance(self.solver, DampedNewton)
-        return GlmPopulation.expansion_limit if compiled and self.platform is None else 0
+        settles = (
+            isinstance(self.family, CompiledFamily)
+            and isinstance(self.link, Link)
+            and self.link.code is not None
+            and isinstance(self.solver, DampedNewton)
+            and self.platform is None
+        )
+        return GlmPopulation.expansion_limit if settles else 0
 
     def prepare_beside(self, columns: Matrix, n_settled: int) -> AbstractGlmPopulation:
         population = self._prepare(columns, expand=True)

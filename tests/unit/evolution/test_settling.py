@@ -143,3 +143,16 @@ def test_refinement_beside_settled_columns_finds_the_best_model(columns, rng, po
     found = refine_population(beside, terms, **limits)
     assert np.array_equal(found.last, exact.last)
     np.testing.assert_allclose(found.log_mass, exact.log_mass, atol=1e-3)
+
+
+def test_only_compiled_likelihoods_search_beside_settled_columns(rng):
+    from dbrm.evidence import find_link
+
+    class Doubled(type(find_link("logit"))):
+        name = "doubled"
+        code = None
+
+    y = rng.binomial(1, 0.5, 60).astype(float)
+    prior = Jeffreys("unit_information")
+    assert GlmEngine(y, prior, family="binomial").settling_limit > 0
+    assert GlmEngine(y, prior, family="binomial", link=Doubled()).settling_limit == 0
