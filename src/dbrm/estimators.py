@@ -4,6 +4,7 @@ Their parameters are the settings: each initialiser takes the fields of `dbrm.Se
 with the same defaults unless the class names others, and `inspect.signature` shows them.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from inspect import Parameter, Signature
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,
@@ -22,7 +24,7 @@ from sklearn.utils.validation import (
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix, TableLike
 from dbrm.data import Recipe, check_weights, is_source, refuse_other_order
-from dbrm.errors import InvalidDataError, InvalidSettingError, suggest
+from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, suggest
 from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
 from dbrm.formula import FormulaRecipe
@@ -38,6 +40,7 @@ class EstimatorOptions(SettingsOptions, total=False):
 
     warm_start: bool
     eta: float
+    class_weight: str | Mapping[Any, float] | None
     threshold: float
 
 
@@ -110,6 +113,18 @@ class SettingsEstimator(BaseEstimator):
 
         return "".join(posterior_html(found, heading) for heading, found in self._found().items())
 
+    @property
+    def feature_importances_(self) -> Column:
+        """Share of each input column in what the models explain; see `Posterior.covariates`.
+
+        Of several classes the mean over their posteriors.
+        """
+        check_is_fitted(self)
+        found = [posterior.covariates for posterior in self._found().values()]
+        names = next(iter(self._found().values())).recipe.input_names
+        shares = [table.set_index("covariate")["share"].reindex(names) for table in found]
+        return np.asarray(np.mean([share.fillna(0.0).to_numpy() for share in shares], axis=0))
+
     def _continued(self, before: Posterior) -> dict[str, Any]:
         """Settings of a search that begins with what the last one found, on new random numbers."""
         given = [self.start] if isinstance(self.start, str) else list(self.start)
@@ -141,6 +156,8 @@ class DBRMRegressor(RegressorMixin, SettingsEstimator):
     ----------
     posterior_
         The `dbrm.Posterior`.
+    feature_importances_
+        Share of each column in what the models explain.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     """
@@ -163,11 +180,24 @@ class DBRMRegressor(RegressorMixin, SettingsEstimator):
         return self
 
     def predict(
-        self, X: TableLike, offset: Any = None, trials: Any = None, exposure: Any = None
-    ) -> Column:
-        """Posterior-averaged mean."""
+        self,
+        X: TableLike,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+        *,
+        return_std: bool = False,
+    ) -> Column | tuple[Column, Column]:
+        """Posterior-averaged mean; with `return_std` also the predictive standard deviation."""
         check_is_fitted(self)
-        return self.posterior_.predict(X, offset=offset, trials=trials, exposure=exposure)
+        rows = {"offset": offset, "trials": trials, "exposure": exposure}
+        mean = self.posterior_.predict(X, **rows)
+        if not return_std:
+            return mean
+        with warnings.catch_warnings():
+            # The same warning came with the mean.
+            warnings.simplefilter("ignore", DBRMWarning)
+            return mean, self.posterior_.predict_sd(X, **rows)
 
     def predict_interval(self, X: TableLike, level: float = 0.95) -> Matrix:
         """Equal-tailed predictive interval, lower and upper limits in two columns."""
@@ -188,7 +218,9 @@ class DBRMRegressor(RegressorMixin, SettingsEstimator):
 
 
 class DBRMClassifier(
-    ClassifierMixin, SettingsEstimator, defaults={"family": "binomial", "eta": 0.5}
+    ClassifierMixin,
+    SettingsEstimator,
+    defaults={"family": "binomial", "eta": 0.5, "class_weight": None},
 ):
     r"""Deep Bayesian classification with probabilities averaged over models.
 
@@ -202,6 +234,10 @@ class DBRMClassifier(
     eta
         Two classes: the second one is predicted where its probability exceeds
         :math:`\eta`. Among more classes the most probable one is predicted.
+    class_weight
+        Weights of the classes by label, or ``"balanced"`` for the same total weight of each, as
+        in scikit-learn; multiplied with `sample_weight`. Probabilities are then those of a
+        population with these shares: to decide otherwise at costs of your own, change `eta`.
     warm_start
         As in `DBRMRegressor`, for each class.
 
@@ -211,6 +247,8 @@ class DBRMClassifier(
         The labels, sorted.
     posteriors_
         One `dbrm.Posterior` of the second class if there are two, otherwise one per class.
+    feature_importances_
+        Share of each column in what the models explain.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     """
@@ -240,12 +278,18 @@ class DBRMClassifier(
             msg = f"eta must be strictly between 0 and 1; got eta={self.eta!r}."
             raise InvalidSettingError(msg)
         if is_source(X):
+            if self.class_weight is not None:
+                msg = "class_weight= is for data in memory; name a column as sample_weight instead."
+                raise InvalidSettingError(msg)
             # Rows out of memory: the family checks that they hold zeros and ones.
             self.posteriors_ = (self._search(X, y, sample_weight=sample_weight, offset=offset),)
             self.classes_ = np.array([0, 1])
             return self
         refuse_other_order(X, y=y)
         classes, codes = _read_labels(y, sample_weight)
+        if self.class_weight is not None:
+            weights = compute_sample_weight(self.class_weight, classes[codes])
+            sample_weight = weights * check_weights(sample_weight, codes.size)
         wanted = [1] if classes.size == 2 else range(classes.size)
         rows = {"sample_weight": sample_weight, "offset": offset}
         before: dict[int, Posterior] = {}
@@ -299,6 +343,8 @@ class DBRMFeatures(TransformerMixin, SettingsEstimator, defaults={"threshold": 0
         The `dbrm.Posterior`.
     features_
         The `dbrm.Feature` objects put out.
+    feature_importances_
+        Share of each column in what the models explain.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     """

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from dataclasses import MISSING, fields
 
 import numpy as np
@@ -12,9 +13,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -132,7 +135,8 @@ def classes(rng):
 
 def test_the_classifier_has_the_settings_and_a_threshold():
     settings = {field.name: field.default for field in fields(Settings)} | {"warm_start": False}
-    assert dbrm.DBRMClassifier().get_params() == settings | {"family": "binomial", "eta": 0.5}
+    own = {"family": "binomial", "eta": 0.5, "class_weight": None}
+    assert dbrm.DBRMClassifier().get_params() == settings | own
     assert dbrm.DBRMFeatures().get_params() == settings | {"threshold": 0.5}
     with pytest.raises(TypeError, match=r"argument 'etta' \(did you mean 'eta'"):
         dbrm.DBRMClassifier(etta=0.3)
@@ -375,3 +379,70 @@ def test_missing_values_are_allowed_unless_they_are_refused(data, estimator):
         else:
             with pytest.raises(InvalidDataError, match=r"'b' has \d+, .*missing='indicator'"):
                 model.fit(x, y)
+
+
+def test_importances_are_shares_of_the_columns(data):
+    x, y = data
+    x = x.assign(site=["n", "s"] * 20)
+    model = dbrm.DBRMRegressor(**QUICKER)
+    assert not hasattr(model, "feature_importances_")
+    model.fit(x, y)
+    shares = model.posterior_.covariates.set_index("covariate")["share"]
+    found = dict(zip(model.feature_names_in_, model.feature_importances_, strict=True))
+    assert found.keys() == set(x.columns)
+    assert found["a"] == shares["a"] == max(found.values())
+    assert sum(found.values()) == pytest.approx(1.0)
+    selected = SelectFromModel(model, prefit=True, threshold=0.5).get_support()
+    assert selected.tolist() == [True, False, False, False]
+
+
+def test_importances_of_several_classes_are_averaged(data):
+    x, y = data
+    model = dbrm.DBRMClassifier(**QUICKER).fit(x, np.digitize(y, [-1.0, 1.0]))
+    assert model.feature_importances_.shape == (3,)
+    assert model.feature_importances_.argmax() == 0
+
+
+def test_the_standard_deviation_comes_beside_the_mean(data):
+    x, y = data
+    model = dbrm.DBRMRegressor(**QUICKER).fit(x, y)
+    mean, sd = model.predict(x, return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(x))
+    np.testing.assert_array_equal(sd, model.posterior_.predict_sd(x))
+
+
+def test_weights_of_classes(data):
+    x, y = data
+    labels = np.where(y > 1.5, "high", "low")
+    weight = {"high": 3.0, "low": 1.0}
+    model = dbrm.DBRMClassifier(class_weight=weight, **QUICKER).fit(x, labels)
+    rows = np.where(labels == "high", 3.0, 1.0)
+    expected = dbrm.DBRMClassifier(**QUICKER).fit(x, labels, sample_weight=rows)
+    np.testing.assert_array_equal(model.predict_proba(x), expected.predict_proba(x))
+    both = dbrm.DBRMClassifier(class_weight=weight, **QUICKER)
+    both.fit(x, labels, sample_weight=np.where(labels == "high", 1 / 3, 1.0))
+    plain = dbrm.DBRMClassifier(**QUICKER).fit(x, labels)
+    np.testing.assert_allclose(both.predict_proba(x), plain.predict_proba(x), rtol=1e-6)
+    balanced = dbrm.DBRMClassifier(class_weight="balanced", **QUICKER).fit(x, labels)
+    high = labels == "high"
+    each = np.where(high, 0.5 / high.mean(), 0.5 / (1.0 - high.mean()))
+    expected = dbrm.DBRMClassifier(**QUICKER).fit(x, labels, sample_weight=each)
+    np.testing.assert_allclose(balanced.predict_proba(x), expected.predict_proba(x), rtol=1e-6)
+
+
+def test_cross_validation_with_a_rare_level(data):
+    """A level that is in one fold only is none of the levels known to the others."""
+    x, y = data
+    x["site"] = ["only"] + ["n", "s", "w"] * 13
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        scores = cross_val_score(dbrm.DBRMRegressor(**QUICKER), x, y, cv=4, error_score="raise")
+    assert np.isfinite(scores).all()
+    assert any("did not occur in training: 'only'" in str(w.message) for w in told)
+
+
+def test_sparse_input_is_refused_with_advice(data):
+    x, y = data
+    for model in (dbrm.DBRMRegressor(**QUICKER), dbrm.DBRMClassifier(**QUICKER)):
+        with pytest.raises(InvalidDataError, match=r"Try X.toarray\(\).*SelectKBest"):
+            model.fit(scipy.sparse.csr_array(x.to_numpy()), y > 0)

@@ -129,7 +129,10 @@ def refuse_sparse(value: object, name: str) -> None:
     # Nobody can hold a sparse matrix without having imported scipy.sparse.
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(value):
-        msg = f"{name} is a sparse matrix; sparse data are not supported. Try {name}.toarray()."
+        msg = (
+            f"{name} is a sparse matrix; sparse data are not supported. Try {name}.toarray(); of "
+            "thousands of columns choose some first, as with sklearn.feature_selection.SelectKBest."
+        )
         raise InvalidDataError(msg)
 
 
