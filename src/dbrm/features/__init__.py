@@ -25,7 +25,15 @@ from dbrm.features.nodes import Covariate, Modification, Product
 from dbrm.features.parametric import hinge, hinge_down, power, step, step_down
 from dbrm.features.parsing import parse_feature, write_features
 from dbrm.features.projection import Projection, Standardized
-from dbrm.features.rendering import NUMPY, PYTHON, SQL, Dialect, apply_expression, render
+from dbrm.features.rendering import (
+    NUMPY,
+    PYTHON,
+    SQL,
+    Dialect,
+    apply_expression,
+    expression_tree,
+    render,
+)
 from dbrm.features.sets import (
     TRANSFORM_SETS,
     get_transform,
@@ -59,6 +67,7 @@ __all__ = [
     "column_status",
     "covariate",
     "evaluate",
+    "expression_tree",
     "fit_knots",
     "fold",
     "get_transform",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from math import isfinite, pi
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from dbrm.errors import ExportError
 from dbrm.features.base import Feature
@@ -26,6 +26,7 @@ __all__ = [
     "SQL",
     "Dialect",
     "apply_expression",
+    "expression_tree",
     "parse_expression",
     "render",
 ]
@@ -251,5 +252,36 @@ def _write(node: ast.expr, dialect: Dialect, names: Mapping[str, str]) -> str:
             return dialect.choose(inner(condition), inner(yes), inner(no))
         case ast.Call(func=ast.Name(id=function), args=arguments):
             return dialect.call(function, [inner(argument) for argument in arguments])
+    msg = f"{ast.unparse(node)!r} is not part of the language of expressions."
+    raise ExportError(msg)
+
+
+def expression_tree(expression: str) -> Any:
+    """An expression as nested lists, such as ``["exp", ["neg", "x"]]``, for an interpreter.
+
+    Numbers are numbers and names are text; the first of a list is the operation: a sign, ``neg``,
+    ``**``, ``where``, or a function.
+    """
+    return _tree(parse_expression(expression))
+
+
+def _tree(node: ast.expr) -> Any:
+    match node:
+        case ast.Name(id="pi"):
+            return pi
+        case ast.Name(id=name):
+            return name
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return ["neg", _tree(operand)]
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return ["**", _tree(left), _tree(right)]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
+            return [_SIGNS[type(op)], _tree(left), _tree(right)]
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _SIGNS:
+            return [_SIGNS[type(op)], _tree(left), _tree(right)]
+        case ast.Call(func=ast.Name(id=function), args=arguments):
+            return [function, *(_tree(argument) for argument in arguments)]
     msg = f"{ast.unparse(node)!r} is not part of the language of expressions."
     raise ExportError(msg)

@@ -10,6 +10,7 @@ from dbrm.posterior.new_data import SurvivalCurves
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import Rows
+from dbrm.posterior.scores import confusion_table, roc_curve
 from dbrm.posterior.source import LiveSource
 from dbrm.posterior.storage import load
 
@@ -26,7 +27,9 @@ __all__ = [
     "Rows",
     "RunRecord",
     "SurvivalCurves",
+    "confusion_table",
     "diagnose",
     "load",
     "merge_chains",
+    "roc_curve",
 ]

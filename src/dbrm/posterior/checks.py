@@ -15,6 +15,7 @@ from dbrm._typing import Column, Matrix, TableLike
 from dbrm.errors import InvalidSettingError
 from dbrm.posterior.prediction import Mixture
 from dbrm.posterior.rows import Rows
+from dbrm.posterior.scores import score_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,6 +119,29 @@ class Checks:
         )
         columns = {"predicted": predicted, "observed": hits / counts}
         return pd.DataFrame(columns | {"lower": lower, "upper": upper, "count": counts.astype(int)})
+
+    def scores(self, X: TableLike | None = None, y: Any = None, **extras: Any) -> "pd.DataFrame":
+        r"""How well averaged predictions meet the responses.
+
+        On training rows the numbers are optimistic: pass rows that took no part in the fit.
+
+        Returns
+        -------
+        DataFrame
+            ``measure``, ``value``, ``lower``, ``upper``. Of zeros and ones the AUC (area under
+            the ROC curve), the Brier score (mean of :math:`(y - \hat p)^2`), the log score
+            (mean of :math:`-\log \hat p(y)`) and the share that is right at a threshold of
+            one half; of other responses :math:`R^2 = 1 - \sum (y - \hat y)^2 /
+            \sum (y - \bar y)^2`, the root mean squared and mean absolute error, and the share
+            of responses inside their 95 % predictive intervals. Limits are 95 % intervals from
+            400 resamples of the rows, the same every time; of the share inside, Jeffreys
+            intervals. Of more than 10,000 rows an even sample is used.
+        """
+        return self.score(self._posterior.rows(X, y, **extras))
+
+    def score(self, rows: Rows) -> "pd.DataFrame":
+        """Scores of rows."""
+        return score_table(self, rows)
 
     def predictive(
         self,

@@ -25,6 +25,8 @@ __all__ = ["Effects"]
 
 # Rows that curves are averaged over, and points of a curve, unless asked otherwise.
 _ROWS, _POINTS = 300, 40
+# The same of a surface, which has the square of so many points.
+_SURFACE_ROWS, _SURFACE_POINTS = 20, 15
 # Slopes are differences over this share of a covariate's standard deviation.
 _STEP = 0.01
 
@@ -56,6 +58,7 @@ class Effects:
         level: float = 0.95,
         draws: int = 500,
         random_state: int | None = 0,
+        rows: int = _ROWS,
     ) -> "pd.DataFrame":
         r"""Mean response as one covariate varies, the others as they are.
 
@@ -66,11 +69,13 @@ class Effects:
         covariate
             Name of a column of the data; of a factor all levels are shown.
         X
-            Rows to average over; without them, training rows. At most 300 are used.
+            Rows to average over; without them, training rows.
         grid
             Number of points between the extremes, or the values themselves.
         level
             Posterior probability inside the band.
+        rows
+            Most rows to average over, evenly spaced among those given.
 
         Returns
         -------
@@ -80,8 +85,8 @@ class Effects:
         import pandas as pd
 
         check_level(level)
-        table = self._rows(X)
-        values, changes = self._settings(covariate, grid, table)
+        table = self._rows(X, rows)
+        values, changes = self._settings(covariate, grid, self._rows(X))
         drawn = self._draw(draws, random_state)
         stacked = _stack(table, changes)
         mean = np.concatenate([block.mean() for block in self._averaged.blocks(stacked)])
@@ -89,6 +94,46 @@ class Effects:
         lower, upper = _band(curves, level)
         mean = _average_rows(mean[None], len(changes))[0]
         return pd.DataFrame({"value": values, "mean": mean, "lower": lower, "upper": upper})
+
+    def surface(
+        self,
+        first: str,
+        second: str,
+        X: TableLike | None = None,
+        *,
+        grid: int = _SURFACE_POINTS,
+    ) -> "pd.DataFrame":
+        r"""Mean response as two covariates vary together, the others as they are.
+
+        .. math:: f_{jk}(u, v) = \frac1n \sum_i E(y \mid x_{i,-jk},\, x_{ij} = u, x_{ik} = v)
+
+        Parameters
+        ----------
+        X
+            Rows to average over; without them, training rows. At most 20 are used.
+        grid
+            Number of points between the extremes of each covariate; of a factor all levels.
+
+        Returns
+        -------
+        DataFrame
+            The two covariates by their names, and ``mean``; the second varies fastest.
+        """
+        import pandas as pd
+
+        if first == second:
+            msg = f"surface needs two different covariates; got {first!r} twice."
+            raise InvalidSettingError(msg)
+        table = self._rows(X, _SURFACE_ROWS)
+        seen = self._rows(X)
+        rows, columns = self._settings(first, grid, seen), self._settings(second, grid, seen)
+        changes = [a | b for a in rows[1] for b in columns[1]]
+        stacked = _stack(table, changes)
+        mean = np.concatenate([block.mean() for block in self._averaged.blocks(stacked)])
+        pairs = [(u, v) for u in rows[0] for v in columns[0]]
+        found = pd.DataFrame(pairs, columns=[first, second])
+        found["mean"] = _average_rows(mean[None], len(changes))[0]
+        return found
 
     def marginal_effects(
         self,
@@ -169,11 +214,11 @@ class Effects:
     def _draw(self, draws: int, random_state: int | None) -> CoefficientDraws:
         return draw_models(np.random.default_rng(random_state), self._averaged, draws)
 
-    def _rows(self, X: TableLike | None) -> Table:
+    def _rows(self, X: TableLike | None, most: int = _ROWS) -> Table:
         table = self._training if X is None else self._reader.apply(X)
-        if table.n_rows <= _ROWS:
+        if table.n_rows <= most:
             return table
-        rows = np.linspace(0, table.n_rows - 1, _ROWS).astype(np.int64)
+        rows = np.linspace(0, table.n_rows - 1, most).astype(np.int64)
         return Table(table.names, table.values[rows])
 
     @property

@@ -79,7 +79,9 @@ _PATH_STEP = Record(
         "r2": Nullable(Real(high=1.0)),
         "log_evidence": Real(),
         "probability": Real(low=0.0, high=1.0),
-    }
+        "coefficients": ListOf(Real()),
+    },
+    optional=frozenset({"coefficients"}),
 )
 
 _CONTENT = Record(

@@ -73,13 +73,16 @@ class Limits:
         return cls(fitted, tuple(names), uses.reshape(len(models), len(names)), ranges)
 
     def at(self, table: Table) -> tuple[Matrix, Matrix]:
-        """Lowest and highest mean of each model (rows) at each new row."""
-        distance = np.zeros((len(self.uses), table.n_rows))
+        """Lowest and highest mean of each model (rows) at each new row.
+
+        One column for all rows where all of them are inside the box.
+        """
+        distance = np.zeros((len(self.uses), 1))
         for place, name in enumerate(self.names):
             outside = outside_by(self.ranges[covariate(name).text], table.column(name))
             if outside.any():
                 own = np.where(self.uses[:, place, None], outside, 0.0)
-                np.maximum(distance, own, out=distance)
+                distance = np.maximum(distance, own)
         low, high = self.fitted[:, :1], self.fitted[:, 1:]
         with np.errstate(invalid="ignore"):
             reach = _RANGES * (high - low) * (1.0 + np.minimum(distance, FAR)) ** _DEGREE

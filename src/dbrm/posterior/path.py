@@ -40,6 +40,8 @@ class PathStep:
         Share of the variation explained; NaN where a model has no likelihood.
     probability
         Of this very set of features.
+    coefficients
+        The intercept, those of features in every model, then those of the features.
     """
 
     complexity: int
@@ -49,6 +51,7 @@ class PathStep:
     r2: float
     log_evidence: float
     probability: float
+    coefficients: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file, which has no NaN."""
@@ -58,7 +61,8 @@ class PathStep:
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         r2 = nan if content["r2"] is None else content["r2"]
-        return cls(**(content | {"r2": r2, "features": tuple(content["features"])}))
+        sequences = {key: tuple(content.get(key, ())) for key in ("features", "coefficients")}
+        return cls(**(content | {"r2": r2} | sequences))
 
 
 @final
@@ -94,7 +98,7 @@ def path_table(steps: list[PathStep]) -> "pd.DataFrame":
     """The path as a table; see `Posterior.path`."""
     import pandas as pd
 
-    table = pd.DataFrame([asdict(step) for step in steps])
+    table = pd.DataFrame([asdict(step) for step in steps]).drop(columns="coefficients")
     table.insert(6, "step", table["log_evidence"].diff())
     return table
 
@@ -163,6 +167,7 @@ def _step(posterior: "Posterior", candidate: _Candidate) -> PathStep:
         r2=_explained(posterior, model.fit),
         log_evidence=candidate.log_evidence,
         probability=probability,
+        coefficients=tuple(model.fit.coefficients.tolist()),
     )
 
 

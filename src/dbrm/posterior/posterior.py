@@ -6,6 +6,7 @@ lines is elsewhere in this package: predictions in `new_data`, averaged coeffici
 in `latent`, other spellings of a feature in `spelling`, files in `storage`.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -28,6 +29,7 @@ from dbrm.posterior.merge import Merged
 from dbrm.posterior.model import FittedModel
 from dbrm.posterior.new_data import PredictionMethods
 from dbrm.posterior.path import PathStep, find_path, path_table
+from dbrm.posterior.portable import Formula, portable_predictor
 from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import Rows
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from dbrm.report import Plots
 
 __all__ = ["Posterior"]
+
+# A difference in log evidence that does not matter much (Kass and Raftery 1995).
+_LITTLE_EVIDENCE = 3.0
 
 Positions = np.typing.NDArray[np.integer[Any]]
 
@@ -307,8 +312,8 @@ class Posterior(PredictionMethods):
         )
 
     @cached_property
-    def _path(self) -> list[PathStep]:
-        """The path; of a file of an older version none."""
+    def path_steps(self) -> list[PathStep]:
+        """The rows of `path`; of a file of an older version none."""
         return self._source.path if isinstance(self._source, StoredSource) else find_path(self)
 
     @cached_property
@@ -329,10 +334,52 @@ class Posterior(PredictionMethods):
             :math:`R^2`). ``log_evidence``, and ``step``, what it gains over the row before.
             ``probability`` of this very set of features.
         """
-        if not self._path:
+        if not self.path_steps:
             msg = "The file was written before there was a path of formulas: fit again for it."
             raise InvalidDataError(msg)
-        return path_table(self._path)
+        return path_table(self.path_steps)
+
+    def simplify(self, tolerance: float = 0.01) -> FittedModel:
+        """The simplest formula that fits nearly as well as the most probable one.
+
+        Along `path`, the formula of least complexity whose ``r2`` is at most `tolerance` below
+        that of the most probable formula; itself if no simpler one is as good. Where a model has
+        no likelihood the evidence decides: a log evidence that is at most three lower.
+
+        Parameters
+        ----------
+        tolerance
+            Share of the variation that may be left unexplained in addition.
+        """
+        if not 0.0 <= tolerance < 1.0:
+            msg = (
+                "tolerance is the share of the variation that may be lost, at least 0 and below "
+                f"1; got tolerance={tolerance!r}. Try 0.01."
+            )
+            raise InvalidSettingError(msg)
+        table = self.path
+        best = table.iloc[int(table["probability"].argmax())]
+        enough = table["r2"] >= best["r2"] - tolerance
+        if not np.isfinite(best["r2"]):
+            enough = table["log_evidence"] >= best["log_evidence"] - _LITTLE_EVIDENCE
+        return self.path_model(int(enough.to_numpy().argmax()))
+
+    def path_model(self, step: int) -> FittedModel:
+        """The formula in this row of `path`, counted from 0, with its coefficients."""
+        found = self.path_steps[step]
+        for rank in range(self.n_averaged):
+            if self.models["features"][rank] == found.features:
+                return self.model(rank)
+        if isinstance(self._source, StoredSource):
+            msg = (
+                f"The file has no coefficients of the formula of complexity {found.complexity}: "
+                "simplify before saving, or choose another tolerance."
+            )
+            raise InvalidDataError(msg)
+        position = {str(feature): j for j, feature in enumerate(self._merged.features)}
+        members = np.array([position[text] for text in found.features], dtype=np.int64)
+        none = np.zeros(len(self._source.effects), dtype=np.bool_)
+        return self._fit(members, none, found.probability)
 
     @property
     def _best(self) -> tuple[Positions, Mask]:
@@ -509,6 +556,25 @@ class Posterior(PredictionMethods):
         """Effects of covariates, as in ``posterior.effects.partial_dependence("x")``."""
         return Effects(self._averaged, self.recipe, self._inner_recipe, self._source.table)
 
+    def portable(
+        self, most_bytes: int = 1_500_000, formulas: Sequence[Formula] = ()
+    ) -> dict[str, Any]:
+        """The averaged models as plain data, for predictions by a program in another language.
+
+        The report's page predicts from it. It holds the most probable models that fit into
+        about `most_bytes` (``n_models`` of ``n_averaged``, with the ``share`` of their
+        probability), and single `formulas` if asked for; the format may change between versions.
+
+        Raises
+        ------
+        ExportError
+            If there are latent effects, a transform without an expression, or a family or link
+            that the format does not know.
+        """
+        return portable_predictor(
+            self._averaged, self._inner_recipe, self._source.table, most_bytes, formulas
+        )
+
     @property
     def checks(self) -> Checks:
         """Checks of the models against data, as in ``posterior.checks.residuals(X, y)``."""
@@ -568,6 +634,10 @@ class Posterior(PredictionMethods):
         counts = None if trials is None else check_vector(trials, n, name="trials")
         return Rows(table, check_response(y, n), shift_of(n, offset, exposure), counts)
 
+    def took_part(self, rows: Rows) -> bool:
+        """Whether these rows are the training rows."""
+        return np.array_equal(rows.table.values, self._source.table.values)
+
     @property
     def plot(self) -> "Plots":
         """Plots, as in ``posterior.plot.inclusion()`` or ``posterior.plot.fitted(X, y)``."""
@@ -588,6 +658,7 @@ class Posterior(PredictionMethods):
         y: Any = None,
         *,
         title: str | None = None,
+        test: Sequence[Any] | None = None,
         **extras: Any,
     ) -> None:
         """Write the results as one HTML page that needs no network and can be mailed.
@@ -602,13 +673,24 @@ class Posterior(PredictionMethods):
             rows are then left out.
         title
             The question that the page answers; made from the name of the response if omitted.
+        test
+            Rows that took no part in the fit, ``(X, y)``, or ``(X, y, extras)`` with a
+            dictionary of their ``offset``, ``trials``, ``exposure``: the page shows how well they
+            are predicted, beside the rows above.
         """
         from dbrm.report import write_report
 
+        held_out = None
+        if test is not None:
+            if len(test) not in (2, 3):
+                msg = f"test must be (X, y) or (X, y, extras); got {len(test)} parts."
+                raise InvalidDataError(msg)
+            held_out = self.rows(test[0], test[1], **(test[2] if len(test) == 3 else {}))
         known = X is not None or self._source.training() is not None
         # Plots of rows compare predictions with responses: censored ones are none.
         known = known and not isinstance(self.family, JointFamily)
-        write_report(self, path, self.rows(X, y, **extras) if known else None, title)
+        rows = self.rows(X, y, **extras) if known else None
+        write_report(self, path, rows, title, held_out)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write everything to one file of arrays and JSON with a checksum; no code, no pickle.

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dbrm._typing import Column, TableLike
+from dbrm._typing import Column, IntArray, TableLike
 from dbrm.data import (
     Recipe,
     Table,
@@ -44,6 +44,15 @@ class Rows:
     response: Column
     offset: Column | None = None
     trials: Column | None = None
+
+    def take(self, kept: IntArray) -> "Rows":
+        """Some of the rows."""
+        return Rows(
+            table=self.table.take(kept),
+            response=self.response[kept],
+            offset=None if self.offset is None else self.offset[kept],
+            trials=None if self.trials is None else self.trials[kept],
+        )
 
 
 def split_rows(

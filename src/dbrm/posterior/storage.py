@@ -88,7 +88,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "draws": list(posterior.diagnostics.rhat),
         "ranges": list(posterior._averaged.ranges),
         "candidate": candidate and asdict(candidate),
-        "path": [step.to_dict() for step in posterior._path],
+        "path": [step.to_dict() for step in posterior.path_steps],
     }
     arrays: Arrays = {
         "probability": merged.probability,

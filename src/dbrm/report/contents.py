@@ -13,8 +13,10 @@ from dbrm._version import __version__
 from dbrm.errors import ExportError
 from dbrm.features import Feature
 from dbrm.report.findings import Finding, find, headline
-from dbrm.report.gallery import Picture, choose_pictures
+from dbrm.report.gallery import Picture, choose_pictures, effect_pictures
 from dbrm.report.rerun import data_facts, numbers, rerun_code, rerun_words
+from dbrm.report.scores import Scores, describe_scores, measured_rows
+from dbrm.report.what_if import WhatIf, describe_path, describe_what_if
 from dbrm.report.wording import display, format_share, listed
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Contents:
         The best formula in other languages: their names and the text.
     tiles
         Numbers with a few words each.
-    features, models, latent
+    features, covariates, interactions, models, latent
         Rows of tables.
     numbers, data
         Pairs of a name and a value.
@@ -59,6 +61,7 @@ class Contents:
     """
 
     title: str
+    response: str
     version: str
     facts: list[str]
     findings: list[Finding]
@@ -71,6 +74,13 @@ class Contents:
     sure: list[str]
     features: list[dict[str, Any]]
     features_caption: str
+    covariates: list[dict[str, Any]]
+    interactions: list[dict[str, Any]]
+    scores: Scores
+    what_if: WhatIf
+    effects: list[Picture]
+    path: list[dict[str, Any]]
+    path_predicts: bool
     models: list[dict[str, Any]]
     models_caption: str
     latent: list[dict[str, Any]]
@@ -82,21 +92,31 @@ class Contents:
     citations: tuple[str, str, str]
 
 
-def describe(posterior: "Posterior", rows: "Rows | None", title: str | None = None) -> Contents:
+def describe(
+    posterior: "Posterior",
+    rows: "Rows | None",
+    title: str | None = None,
+    test: "Rows | None" = None,
+) -> Contents:
     """Collect what a report says.
 
     Parameters
     ----------
     rows
         Rows to plot predictions against; without them these plots are left out.
+    test
+        Rows that took no part in the fit, on which predictions are measured, too.
     title
         The question; "Which formula explains y?" unless given.
     """
     findings, best = find(posterior), posterior.best_model
     features = _features(posterior)
     models = _models(posterior)
+    measured = measured_rows(posterior, rows, test)
+    what_if = describe_what_if(posterior)
     return Contents(
         title=title or f"Which formula explains {posterior.record.response}?",
+        response=posterior.record.response,
         version=__version__,
         facts=_facts(posterior),
         findings=findings,
@@ -109,6 +129,13 @@ def describe(posterior: "Posterior", rows: "Rows | None", title: str | None = No
         sure=_sure(posterior, shaky=any(finding.level == "bad" for finding in findings)),
         features=features,
         features_caption=_features_caption(posterior, len(features)),
+        covariates=_covariates(posterior),
+        interactions=_interactions(posterior),
+        scores=describe_scores(posterior, measured),
+        what_if=what_if,
+        path=describe_path(posterior),
+        path_predicts=what_if.has_formulas,
+        effects=effect_pictures(posterior),
         models=models,
         models_caption=(
             f"The {len(models)} most probable of {len(posterior.models):,} models kept."
@@ -117,7 +144,7 @@ def describe(posterior: "Posterior", rows: "Rows | None", title: str | None = No
             {"name": row.effect, **{name: getattr(row, name) for name in _LATENT}}
             for row in posterior.latent.itertuples()
         ],
-        pictures=choose_pictures(posterior, rows),
+        pictures=choose_pictures(posterior, rows, measured),
         numbers=numbers(posterior),
         data=data_facts(posterior),
         rerun_words=rerun_words(posterior),
@@ -232,6 +259,19 @@ def _features(posterior: "Posterior") -> list[dict[str, Any]]:
         }
         for row in table.head(shown).itertuples()
     ]
+
+
+def _covariates(posterior: "Posterior") -> list[dict[str, Any]]:
+    """Covariates that take part; those of the averaged models first."""
+    table = posterior.covariates
+    used = table[table["probability"] >= _WORTH_A_ROW].head(_MOST_FEATURES)
+    return [dict(row) for row in used.to_dict("records")]
+
+
+def _interactions(posterior: "Posterior") -> list[dict[str, Any]]:
+    table = posterior.interactions
+    used = table[table["probability"] >= _WORTH_A_ROW].head(_FEWEST_FEATURES)
+    return [dict(row) for row in used.to_dict("records")]
 
 
 def _features_caption(posterior: "Posterior", shown: int) -> str:

@@ -19,25 +19,40 @@ from dbrm.report.style import (
     tidy,
     write_fitting,
 )
-from dbrm.report.wording import display, format_probability
+from dbrm.report.wording import display, format_probability, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dbrm.posterior import Posterior
 
-__all__ = ["draw_coefficients", "draw_contributions", "draw_dependence", "draw_latent"]
+__all__ = [
+    "draw_coefficients",
+    "draw_contributions",
+    "draw_dependence",
+    "draw_latent",
+    "draw_surface",
+]
 
 # Ticks of the rug that shows where the training rows are.
 _RUG = 200
+_SURFACE = "cividis"
 # More groups of a latent effect than these are not named.
 _MOST_NAMES = 12
 
 
-def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: Any) -> "Axes":
-    """Mean response as one covariate varies, with its credible band."""
+def draw_dependence(
+    posterior: "Posterior", covariate: str, level: float, ax: Any, **effort: int
+) -> "Axes":
+    """Mean response as one covariate varies, with its credible band.
+
+    Parameters
+    ----------
+    effort
+        ``rows`` and ``grid`` of `partial_dependence`.
+    """
     axes: Axes = ax if ax is not None else new_axes(2.2)
-    table = posterior.effects.partial_dependence(covariate, level=level)
+    table = posterior.effects.partial_dependence(covariate, level=level, **effort)
     values, mean = table["value"].tolist(), table["mean"].to_numpy()
     lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
     if isinstance(values[0], str) or len(values) == 2:
@@ -52,15 +67,47 @@ def draw_dependence(posterior: "Posterior", covariate: str, level: float, ax: An
         axes.plot(values, mean, color=BLUE, linewidth=1.3)
         seen = posterior.effects.training_values(covariate)
         seen = np.quantile(seen, np.linspace(0, 1, min(_RUG, seen.size)))
-        style: dict[str, Any] = {
-            "color": SOFT,
-            "markersize": 4,
-            "markeredgewidth": 0.4,
-            "alpha": 0.5,
-        }
-        axes.plot(seen, np.zeros_like(seen), "|", transform=axes.get_xaxis_transform(), **style)
+        # One line with gaps: a marker for each would make the page large.
+        ticks = np.column_stack([seen, seen, np.full(seen.size, np.nan)]).ravel()
+        heights = np.tile([0.0, 0.025, np.nan], seen.size)
+        style: dict[str, Any] = {"color": SOFT, "linewidth": 0.4, "alpha": 0.5}
+        axes.plot(ticks, heights, transform=axes.get_xaxis_transform(), **style)
     name = posterior.record.response
     tidy(axes, x=fit_text(axes, covariate, share=0.75), y=f"mean {name}")
+    return axes
+
+
+def draw_surface(posterior: "Posterior", first: str, second: str, ax: Any) -> "Axes":
+    """Mean response as two covariates vary together: colours, with the training rows as dots."""
+    axes: Axes = ax if ax is not None else new_axes(2.6)
+    table = posterior.effects.surface(first, second)
+    values = [list(dict.fromkeys(table[name])) for name in (first, second)]
+    mean = table["mean"].to_numpy().reshape(len(values[0]), len(values[1])).T
+    numeric = [not isinstance(v[0], str) and len(v) > 2 for v in values]
+    places = [
+        v if is_number else list(range(len(v)))
+        for v, is_number in zip(values, numeric, strict=True)
+    ]
+    if all(numeric):
+        drawn: Any = axes.contourf(*places, mean, levels=9, cmap=_SURFACE)
+        seen = [posterior.effects.training_values(name) for name in (first, second)]
+        rows = np.linspace(0, seen[0].size - 1, min(_RUG, seen[0].size)).astype(np.int64)
+        # Lines of no length with round ends, all in one path.
+        gap = np.full(rows.size, np.nan)
+        ends = [np.column_stack([column[rows], column[rows], gap]).ravel() for column in seen]
+        style: dict[str, Any] = {"color": INK, "linewidth": 1.6, "alpha": 0.6}
+        axes.plot(*ends, solid_capstyle="round", **style)
+    else:
+        drawn = axes.pcolormesh(*places, mean, cmap=_SURFACE, shading="nearest")
+    for axis, names, is_number in zip((axes.xaxis, axes.yaxis), values, numeric, strict=True):
+        if not is_number:
+            labels = [name if isinstance(name, str) else f"{name:g}" for name in names]
+            axis.set_ticks(range(len(names)), [shorten(label, 10) for label in labels])
+    tidy(axes, x=fit_text(axes, first, share=0.75), y=fit_text(axes, second, share=0.6))
+    bar = axes.figure.colorbar(drawn, ax=axes, fraction=0.06, pad=0.03)
+    bar.ax.tick_params(labelsize=SMALL, length=2)
+    bar.outline.set_visible(False)
+    bar.set_label(f"mean {posterior.record.response}", fontsize=SMALL, parse_math=False)
     return axes
 
 

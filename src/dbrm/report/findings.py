@@ -95,7 +95,7 @@ def _formula(posterior: "Posterior") -> Finding:
 
 def _simpler(posterior: "Posterior") -> list[Finding]:
     """A simpler formula with as much evidence, up to what is not worth more than a mention."""
-    steps = posterior._path
+    steps = posterior.path_steps
     if not steps:
         return []
     best = max(steps, key=lambda step: step.probability)

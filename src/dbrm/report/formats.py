@@ -21,7 +21,8 @@ def write_report(
     path: str | os.PathLike[str],
     rows: "Rows | None",
     title: str | None,
+    test: "Rows | None" = None,
 ) -> None:
     """Write a report to a file; it is HTML unless the ending says otherwise."""
     write = FORMATS.get(Path(path).suffix.lower(), to_html)
-    Path(path).write_text(write(describe(posterior, rows, title)), encoding="utf-8")
+    Path(path).write_text(write(describe(posterior, rows, title, test)), encoding="utf-8")

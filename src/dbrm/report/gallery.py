@@ -2,23 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from dbrm.posterior import Rows
 from dbrm.report import row_pictures
+from dbrm.report.effect_pictures import draw_dependence
 from dbrm.report.plots import Plots
 
 if TYPE_CHECKING:
     from dbrm.posterior import Posterior
 
-__all__ = ["Picture", "choose_pictures"]
+__all__ = ["Picture", "choose_pictures", "effect_pictures"]
 
 # Plots of rows show an even sample of at most this many, or the page would become too large.
 _MOST_ROWS = 1_000
-# A latent effect less probable than this has no plot.
+# A latent effect or a pair of covariates less probable than this has no plot.
 _WORTH_SHOWING = 0.1
+# Covariates with less than this share of the variation have no curve; most curves and surfaces.
+_EFFORT = {"rows": 80, "grid": 30}
+_WORTH_A_CURVE, _MOST_CURVES, _MOST_SURFACES = 0.01, 6, 3
 
 
 @final
@@ -32,9 +37,62 @@ class Picture:
     draw: Callable[[], Any]
 
 
-def choose_pictures(posterior: "Posterior", rows: Rows | None) -> list[Picture]:
-    """Every plot that can be drawn, those of rows only if there are rows."""
-    return _of_models(posterior) + ([] if rows is None else _of_rows(posterior, rows))
+def choose_pictures(
+    posterior: "Posterior", rows: Rows | None, measured: "dict[str, Rows]"
+) -> list[Picture]:
+    """Every plot that can be drawn, those of rows only if there are rows.
+
+    Parameters
+    ----------
+    rows
+        Rows to plot predictions against.
+    measured
+        Rows of ROC curves, by what they are.
+    """
+    pictures = _of_models(posterior)
+    if rows is not None:
+        pictures += _of_rows(posterior, rows)
+    binary = {name: some for name, some in measured.items() if posterior.checks.is_binary(some)}
+    if binary:
+        pictures.append(
+            Picture(
+                "roc",
+                "ROC curve",
+                "Share of ones found against share of zeros mistaken, for every threshold; the "
+                "diagonal is guessing.",
+                lambda: row_pictures.draw_roc(posterior, binary, None),
+            )
+        )
+    return pictures
+
+
+def effect_pictures(posterior: "Posterior") -> list[Picture]:
+    """Curves of the leading covariates, and surfaces of the leading pairs."""
+    plots = Plots(posterior)
+    covariates = posterior.covariates
+    used = covariates[covariates["share"] >= _WORTH_A_CURVE]["covariate"].tolist()
+    pictures = [
+        Picture(
+            f"effect{number}",
+            f"Effect of {name}",
+            "Mean response as it varies, the other covariates as they are; 95 % band.",
+            partial(draw_dependence, posterior, name, 0.95, None, **_EFFORT),
+        )
+        for number, name in enumerate(used[:_MOST_CURVES])
+    ]
+    pairs = posterior.interactions
+    pairs = pairs[pairs["probability"] >= _WORTH_SHOWING].head(_MOST_SURFACES)
+    pictures += [
+        Picture(
+            f"surface{number}",
+            f"{pair.first} and {pair.second} together",
+            "Mean response as both vary, the other covariates as they are. Dots are training "
+            "rows; where there are none, the surface is extrapolated.",
+            partial(plots.surface, pair.first, pair.second),
+        )
+        for number, pair in enumerate(pairs.itertuples())
+    ]
+    return pictures
 
 
 def _of_models(posterior: "Posterior") -> list[Picture]:
@@ -60,12 +118,6 @@ def _of_models(posterior: "Posterior") -> list[Picture]:
                 "How the formula is built",
                 "From the response (left) to the covariates (right), with coefficients.",
                 plots.architecture,
-            ),
-            Picture(
-                "dependence",
-                "Effect of the leading covariate",
-                "Mean response as it varies, the other covariates as they are; 95 % band.",
-                plots.partial_dependence,
             ),
         ]
     pictures.append(
@@ -140,10 +192,4 @@ def _sample(rows: Rows) -> Rows:
     n = rows.response.size
     if n <= _MOST_ROWS:
         return rows
-    kept = np.linspace(0, n - 1, _MOST_ROWS).astype(np.int64)
-    return Rows(
-        table=rows.table.take(kept),
-        response=rows.response[kept],
-        offset=None if rows.offset is None else rows.offset[kept],
-        trials=None if rows.trials is None else rows.trials[kept],
-    )
+    return rows.take(np.linspace(0, n - 1, _MOST_ROWS).astype(np.int64))

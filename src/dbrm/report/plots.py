@@ -114,6 +114,21 @@ class Plots:
             covariate = self._posterior.effects.leading_covariate
         return effect_pictures.draw_dependence(self._posterior, covariate, level, ax)
 
+    def surface(
+        self, first: str | None = None, second: str | None = None, ax: Any = None
+    ) -> "Axes":
+        """Mean response as two covariates vary; by default the pair most likely to interact.
+
+        Dots are training rows: elsewhere the surface is extrapolated.
+        """
+        if first is None or second is None:
+            pairs = self._posterior.interactions
+            if pairs.empty:
+                msg = "No model has a feature of two covariates: name the two to show."
+                raise InvalidSettingError(msg)
+            first, second = str(pairs["first"][0]), str(pairs["second"][0])
+        return effect_pictures.draw_surface(self._posterior, first, second, ax)
+
     def contributions(self, X: TableLike, row: int = 0, top: int = 8, ax: Any = None) -> "Axes":
         """What moves the prediction of one row of `X` away from the average row.
 

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.stats
 
 from dbrm._typing import Column, FloatArray
+from dbrm.posterior import roc_curve
 from dbrm.report.style import BLUE, GREY, INK, LETTERS, ORANGE, PALE, fit_text, new_axes, tidy
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from dbrm.posterior import Posterior, Rows
 
-__all__ = ["draw_calibration", "draw_fitted", "draw_replications", "draw_residuals"]
+__all__ = ["draw_calibration", "draw_fitted", "draw_replications", "draw_residuals", "draw_roc"]
 
 # A positive response that spans more than this factor is shown on logarithmic axes.
 WIDE = 30.0
@@ -129,6 +130,19 @@ def draw_calibration(posterior: "Posterior", rows: "Rows", bins: int, ax: Any) -
     )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     tidy(axes, **labels)
+    return axes
+
+
+def draw_roc(posterior: "Posterior", measured: "dict[str, Rows]", ax: Any) -> "Axes":
+    """ROC curves of some sets of rows, by what they are."""
+    axes: Axes = ax if ax is not None else new_axes(3.0)
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+    for (name, rows), colour in zip(measured.items(), (BLUE, ORANGE), strict=False):
+        wrong, right = roc_curve(posterior.checks.mean(rows), rows.response)
+        axes.plot(wrong, right, color=colour, linewidth=1.3, label=name)
+    axes.legend(fontsize=LETTERS - 1, frameon=False, loc="lower right", handlelength=1.2)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    tidy(axes, x="share of zeros above the threshold", y="share of ones above it")
     return axes
 
 

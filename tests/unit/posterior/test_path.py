@@ -73,7 +73,7 @@ def test_a_file_without_a_path_says_so(posterior, tmp_path):
 
 def test_a_simpler_formula_that_does_as_well_is_named(posterior):
     assert "A simpler formula does as well" not in posterior.summary()
-    steps = posterior._path
+    steps = posterior.path_steps
     best = max(steps, key=lambda step: step.probability)
     position = steps.index(best)
     try:
@@ -81,7 +81,7 @@ def test_a_simpler_formula_that_does_as_well_is_named(posterior):
         object.__setattr__(steps[position - 1], "log_evidence", best.log_evidence - 1.0)
         (finding,) = (f for f in find(posterior) if f.title == "A simpler formula does as well")
     finally:
-        del posterior.__dict__["_path"]
+        del posterior.__dict__["path_steps"]
     assert f"instead of {best.complexity}" in finding.text
 
 

@@ -73,7 +73,8 @@ def test_the_page_needs_nothing_from_elsewhere(page):
 def test_all_parts_are_there_in_order(page):
     sections = [v for tag, name, v in Page(page).attributes if (tag, name) == ("section", "id")]
     assert sections == [
-        *("verdict", "formula", "sure", "features", "models", "pictures"),
+        *("verdict", "formula", "sure", "scores", "whatif", "simpler", "covariates"),
+        *("features", "models", "pictures"),
         *("checks", "data", "reproduce", "cite", "reading"),
     ]
 
@@ -103,7 +104,7 @@ def test_names_are_text_never_markup(vague, tmp_path):
     vague.report(tmp_path / "vague.html")
     page = (tmp_path / "vague.html").read_text("utf-8")
     parsed = Page(page)
-    assert parsed.tags.count("script") == 2
+    assert parsed.tags.count("script") == 4
     assert "<script>alert" not in page
     assert "Which formula explains <i>y</i>?" in parsed.text
     assert "a & b" in parsed.text

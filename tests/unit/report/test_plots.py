@@ -39,6 +39,11 @@ def posterior(request, table):
     return dbrm.enumerate_models(table, y, family=request.param)
 
 
+def arguments_of(name, table):
+    """What a picture needs beyond the posterior."""
+    return {"contributions": [table], "surface": ["x", "site"]}.get(name, [])
+
+
 def picture_names():
     """Pictures of any posterior; that of latent effects needs some."""
     methods = inspect.getmembers(Plots, inspect.isfunction)
@@ -50,16 +55,14 @@ def picture_names():
 def test_every_picture_fits_one_column_of_a_journal(posterior, table, name, tmp_path):
     """Drawn into given axes 3.3 inches wide nothing fails and nothing warns."""
     axes = Figure(figsize=(3.3, 2.5), layout="constrained").add_subplot()
-    arguments = [table] if name == "contributions" else []
-    assert getattr(posterior.plot, name)(*arguments, ax=axes) is axes
+    assert getattr(posterior.plot, name)(*arguments_of(name, table), ax=axes) is axes
     axes.figure.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 2000
 
 
 def test_every_picture_makes_its_own_axes(posterior, table):
     for name in picture_names():
-        arguments = [table] if name == "contributions" else []
-        figure = getattr(posterior.plot, name)(*arguments).figure
+        figure = getattr(posterior.plot, name)(*arguments_of(name, table)).figure
         assert 3.0 < figure.get_figwidth() <= 7.0
 
 

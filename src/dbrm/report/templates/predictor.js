@@ -1,0 +1,408 @@
+// Predictions of averaged models from plain data: what dbrm/posterior/portable.py writes.
+// Formulas are trees of operations that are interpreted here; nothing is compiled from text.
+const dbrmPredictor = (function () {
+  "use strict";
+
+  function decode(text) {
+    const raw = atob(text);
+    const bytes = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+    return new Float64Array(bytes.buffer);
+  }
+
+  // Error function: a series of positive terms near zero, a continued fraction further out.
+  function erf(x) {
+    const size = Math.abs(x);
+    if (!(size < 2.5)) return isNaN(x) ? NaN : Math.sign(x) * (1 - erfcTail(size));
+    let term = size;
+    let total = size;
+    for (let n = 1; n < 200 && term > 1e-17 * total; n++) {
+      term *= 2 * size * size / (2 * n + 1);
+      total += term;
+    }
+    return Math.sign(x) * 2 / Math.sqrt(Math.PI) * Math.exp(-size * size) * total;
+  }
+
+  function erfcTail(x) {
+    if (x > 27) return 0;
+    let fraction = 0;
+    for (let n = 120; n > 0; n--) fraction = n / 2 / (x + fraction);
+    return Math.exp(-x * x) / Math.sqrt(Math.PI) / (x + fraction);
+  }
+
+  function normalCdf(x) {
+    const z = x / Math.SQRT2;
+    return z < -2.5 ? 0.5 * erfcTail(-z) : 0.5 * (1 + erf(z));
+  }
+
+  // Upper tail of the t distribution beyond |t|: half of an incomplete beta function.
+  function studentCdf(known, t) {
+    if (known === null) return normalCdf(t);
+    const df = known[0];
+    const square = t * t / df;
+    const x = 1 / (1 + square);
+    // x^(df/2) (1 - x)^(1/2) / B(df/2, 1/2)
+    const front = Math.exp(-0.5 * df * Math.log1p(square) - known[1]) * Math.sqrt(square * x);
+    let tail;
+    if (t === 0) tail = 0.5;
+    else if (x < (0.5 * df + 1) / (0.5 * df + 2.5)) {
+      tail = 0.5 * front * betaFraction(0.5 * df, 0.5, x) / (0.5 * df);
+    } else tail = 0.5 - 0.5 * front * betaFraction(0.5, 0.5 * df, square * x) / 0.5;
+    return t > 0 ? 1 - tail : tail;
+  }
+
+  function betaFraction(a, b, x) {
+    const tiny = 1e-300;
+    let c = 1;
+    let d = 1 - (a + b) * x / (a + 1);
+    d = 1 / (Math.abs(d) < tiny ? tiny : d);
+    let h = d;
+    for (let m = 1; m < 5000; m++) {
+      let step = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+      d = 1 + step * d;
+      c = 1 + step / c;
+      d = 1 / (Math.abs(d) < tiny ? tiny : d);
+      if (Math.abs(c) < tiny) c = tiny;
+      h *= d * c;
+      step = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+      d = 1 + step * d;
+      c = 1 + step / c;
+      d = 1 / (Math.abs(d) < tiny ? tiny : d);
+      if (Math.abs(c) < tiny) c = tiny;
+      const change = d * c;
+      h *= change;
+      if (Math.abs(change - 1) < 1e-16) break;
+    }
+    return h;
+  }
+
+  const functions = {
+    "+": (a, b) => a + b,
+    "-": (a, b) => a - b,
+    "*": (a, b) => a * b,
+    "/": (a, b) => a / b,
+    "**": (a, b) => Math.pow(a, b),
+    ">": (a, b) => a > b,
+    "<": (a, b) => a < b,
+    neg: (a) => -a,
+    where: (condition, yes, no) => (condition ? yes : no),
+    exp: Math.exp, log: Math.log, sin: Math.sin, cos: Math.cos, tanh: Math.tanh,
+    atan: Math.atan, asinh: Math.asinh, sqrt: Math.sqrt, abs: Math.abs, max: Math.max, erf: erf
+  };
+
+  function interpret(tree, names) {
+    if (typeof tree === "number") return tree;
+    if (typeof tree === "string") return names[tree];
+    const values = tree.slice(1).map((part) => interpret(part, names));
+    return functions[tree[0]](...values);
+  }
+
+  function clip(value, low, high) {
+    return isNaN(value) ? value : Math.min(Math.max(value, low), high);
+  }
+
+  // Columns of the table from the inputs, in the units of the fit.
+  function tableRow(data, inputs) {
+    return data.columns.map(function (column) {
+      if ("constant" in column) return column.constant;
+      const value = inputs[column.input];
+      if ("values" in column) return column.values[value];
+      const number = "floor" in column
+        ? Math.log(Math.max(value, column.floor) + column.shift) : value;
+      return (number - column.mean) / column.sd;
+    });
+  }
+
+  function apply(data, node, argument, hold) {
+    const x = hold && node.clip ? clip(argument, node.clip[0], node.clip[1]) : argument;
+    const transform = data.transforms[node.apply];
+    if (transform.domain) {
+      const [low, high, lowClosed, highClosed] = transform.domain;
+      const above = low === null || (lowClosed ? x >= low : x > low);
+      const below = high === null || (highClosed ? x <= high : x < high);
+      if (!(above && below)) return NaN;
+    }
+    return interpret(transform.tree, { x: x, c: node.knot });
+  }
+
+  // Values of all nodes, with covariates and arguments held inside their training ranges or not.
+  function nodeValues(data, row, hold) {
+    const values = [];
+    for (const node of data.nodes) {
+      let value;
+      if ("column" in node) {
+        value = row[node.column];
+        if (hold && node.clip) value = clip(value, node.clip[0], node.clip[1]);
+      } else if ("product" in node) {
+        value = node.product.reduce((total, child) => total * values[child], 1);
+      } else if ("centre" in node) {
+        value = (values[node.of] - node.centre) / node.scale;
+      } else if ("sum" in node) {
+        let total = 0;
+        node.sum.forEach((child, j) => { total += node.weights[j] * values[child]; });
+        if (node.bias !== null) total += node.bias;
+        value = apply(data, node, total, hold);
+      } else value = apply(data, node, values[node.of], hold);
+      values.push(value);
+    }
+    return values;
+  }
+
+  // Prediction of a single formula, at the location of its coefficients.
+  function single(data, formula, nodes) {
+    let eta = formula.coefficients[0];
+    formula.terms.forEach((node, j) => { eta += formula.coefficients[j + 1] * nodes[node]; });
+    return interpret(data.predictive.mean, { x: eta });
+  }
+
+  // The models, unpacked once.
+  function unpack(data) {
+    const models = data.models;
+    const arrays = {};
+    for (const key of ["probability", "modes", "dispersion", "covariance", "moves", "fitted"]) {
+      arrays[key] = key in models ? decode(models[key]) : null;
+    }
+    const fixed = Array.from({ length: models.fixed }, (_, j) => j);
+    let member = 0;
+    let start = 0;
+    let corner = 0;
+    return models.sizes.map(function (size, m) {
+      const own = models.members.slice(member, member + size).map((j) => models.fixed + j);
+      const terms = fixed.concat(own);
+      const k = 1 + terms.length;
+      const half = k * (k + 1) / 2;
+      const found = {
+        terms: terms,
+        linear: models.linear[m] === 1,
+        probability: arrays.probability[m],
+        dispersion: arrays.dispersion[m],
+        modes: arrays.modes.subarray(start, start + k),
+        moves: arrays.moves && arrays.moves.subarray(start, start + k),
+        covariance: arrays.covariance && arrays.covariance.subarray(corner, corner + half),
+        fitted: arrays.fitted && arrays.fitted.subarray(2 * m, 2 * m + 2)
+      };
+      found.columns = Array.from(new Set(found.terms.flatMap((j) => data.uses[j])));
+      member += size;
+      start += k;
+      corner += half;
+      return found;
+    });
+  }
+
+  // Which columns each feature uses.
+  function columnsOf(data) {
+    const found = [];
+    for (const node of data.nodes) {
+      let own;
+      if ("column" in node) own = [node.column];
+      else {
+        const children = node.product || node.sum || [node.of];
+        own = Array.from(new Set(children.flatMap((child) => found[child])));
+      }
+      found.push(own);
+    }
+    return data.features.map((position) => found[position]);
+  }
+
+  function outsideBy(range, value) {
+    if (!range) return 0;
+    const beyond = Math.max(range[0] - value, value - range[1], 0);
+    const length = range[1] - range[0];
+    return length > 0 ? beyond / length : beyond > 0 ? Infinity : 0;
+  }
+
+  function limitsOf(model, outside) {
+    let distance = 0;
+    for (const column of model.columns) distance = Math.max(distance, outside[column]);
+    const [low, high] = model.fitted;
+    if (distance >= 0.5) return [-Infinity, Infinity];
+    const reach = 0.25 * (high - low) * Math.pow(1 + distance, 10);
+    return [low - reach, high + reach];
+  }
+
+  // Weight, mode, shift and variance of each model's linear predictor at one row.
+  function predictors(state, features, row) {
+    const data = state.data;
+    const outside = row.map((value, j) => outsideBy(data.ranges[j], value));
+    const found = state.models.map(function (model) {
+      const x = [1].concat(model.terms.map(function (j) {
+        return data.hold && model.linear ? row[data.models.plain[j]] : features[j];
+      }));
+      const defined = model.terms.every((j) => isFinite(features[j]));
+      let location = 0;
+      let shift = 0;
+      let variance = 0;
+      let place = 0;
+      for (let i = 0; i < x.length; i++) {
+        location += model.modes[i] * x[i];
+        if (model.moves) shift += model.moves[i] * x[i];
+        if (model.covariance) {
+          let half = 0;
+          for (let j = 0; j <= i; j++) half += model.covariance[place++] * x[j];
+          variance += half * x[i];
+        }
+      }
+      const usable = defined && isFinite(location + shift) && isFinite(variance);
+      if (!usable) return { weight: 0, location: 1, shift: 0, variance: 0, limits: null };
+      const limits = model.fitted ? limitsOf(model, outside) : null;
+      variance = Math.max(variance, 0);
+      return { weight: model.probability, location, shift, variance, limits };
+    });
+    const total = found.reduce((sum, part) => sum + part.weight, 0);
+    found.forEach((part) => { part.weight = total > 0 ? part.weight / total : NaN; });
+    return { parts: found, total: total, outside: outside };
+  }
+
+  function student(state, parts) {
+    const predictive = state.data.predictive;
+    const found = parts.map(function (part, m) {
+      const [low, high] = part.limits || [-Infinity, Infinity];
+      const scale = Math.sqrt(state.models[m].dispersion * (1 + part.variance));
+      const location = clip(part.location, low, high);
+      return { weight: part.weight, location, scale, df: predictive.df[predictive.of[m]] };
+    });
+    const mean = found.reduce((sum, part) => sum + part.weight * part.location, 0);
+    const spread = Math.sqrt(found.reduce((sum, part) => sum + part.weight
+      * (part.scale * part.scale + Math.pow(part.location - mean, 2)), 0));
+    const heavy = found.filter((part) => part.weight > 0);
+    function cdf(value) {
+      let total = 0;
+      for (const part of heavy) {
+        total += part.weight * studentCdf(part.df, (value - part.location) / part.scale);
+      }
+      return total;
+    }
+    const ends = [0.025, 0.975].map((level) => quantile(cdf, level, mean, spread));
+    return { mean: mean, lower: ends[0], upper: ends[1] };
+  }
+
+  // A bracket, then the Illinois method with halving: to the last digits.
+  function quantile(cdf, level, centre, spread) {
+    if (!isFinite(centre) || !isFinite(spread)) return NaN;
+    let width = Math.max(spread, 1e-12 * Math.abs(centre) + 1e-300);
+    let low = centre - 2 * width;
+    let high = centre + 2 * width;
+    let below = cdf(low) - level;
+    let above = cdf(high) - level;
+    for (let n = 0; n < 200 && below > 0; n++) { width *= 2; low -= width; below = cdf(low) - level; }
+    for (let n = 0; n < 200 && above < 0; n++) { width *= 2; high += width; above = cdf(high) - level; }
+    let side = 0;
+    for (let n = 0; n < 200; n++) {
+      const size = Math.abs(low) + Math.abs(high) + spread;
+      if (high - low <= 4e-16 * size) break;
+      let middle = n % 4 === 3 ? 0.5 * (low + high) : low - below * (high - low) / (above - below);
+      if (!(middle > low && middle < high)) middle = 0.5 * (low + high);
+      const miss = cdf(middle) - level;
+      if (Math.abs(miss) <= 1e-14 * Math.min(level, 1 - level)) return middle;
+      if (miss < 0) {
+        low = middle; below = miss;
+        if (side === -1) above /= 2;
+        side = -1;
+      } else {
+        high = middle; above = miss;
+        if (side === 1) below /= 2;
+        side = 1;
+      }
+    }
+    return 0.5 * (low + high);
+  }
+
+  function inside(state, mean) {
+    return clip(mean, state.ends[0], state.ends[1]);
+  }
+
+  // Mean of the response under a normal linear predictor: the same nodes as in dbrm.
+  function smoothMean(state, location, scale, weight) {
+    const tree = state.data.predictive.mean;
+    const worst = weight > 1e-4 ? Math.min(scale, 401) : 0;
+    const half = Math.min(Math.ceil(7 * Math.sqrt(1 + worst * worst)), 200);
+    let total = 0;
+    let mean = 0;
+    for (let q = -half; q <= half; q++) {
+      const node = 7 * q / half;
+      const share = Math.exp(-0.5 * node * node);
+      total += share;
+      mean += share * inside(state, interpret(tree, { x: location + node * scale }));
+    }
+    return mean / total;
+  }
+
+  function gammaMean(location, scale, shift, highest) {
+    const precision = Math.pow(Math.max(scale, 1e-6), -2);
+    const delta = clip(0.5 + shift * precision, 0, 1);
+    return Math.exp(Math.min(location + Math.log1p(delta / precision), highest, 300));
+  }
+
+  function family(state, parts) {
+    const predictive = state.data.predictive;
+    let mean = 0;
+    predictive.parts.forEach(function (m, c) {
+      const part = parts[m];
+      const weight = part.weight * state.shares[c];
+      let location = part.location;
+      if (predictive.link === "identity" && part.limits) {
+        location = clip(location, part.limits[0], part.limits[1]);
+      }
+      const factor = state.factors[c];
+      const scale = Math.sqrt(state.models[m].dispersion * part.variance) * Math.sqrt(factor);
+      const shift = part.shift * factor;
+      let value;
+      if (!predictive.integrate) value = interpret(predictive.mean, { x: location });
+      else if (predictive.link === "log") {
+        value = gammaMean(location, scale, shift, part.limits ? Math.log(part.limits[1]) : 300);
+      } else value = smoothMean(state, location + shift, scale, weight);
+      mean += weight === 0 ? 0 : weight * inside(state, value);
+    });
+    return { mean: mean, lower: null, upper: null };
+  }
+
+  // What moves the linear predictor away from its average, feature by feature.
+  function contributions(state, features) {
+    const data = state.data;
+    const moved = features.map(() => 0);
+    let total = 0;
+    let baseline = 0;
+    for (const model of state.models) {
+      if (!model.terms.every((j) => isFinite(features[j]))) continue;
+      total += model.probability;
+      model.terms.forEach(function (j, i) {
+        const slope = model.modes[i + 1] + (model.moves ? model.moves[i + 1] : 0);
+        moved[j] += model.probability * slope * (features[j] - data.centres[j]);
+        baseline += model.probability * slope * data.centres[j];
+      });
+      baseline += model.probability * (model.modes[0] + (model.moves ? model.moves[0] : 0));
+    }
+    return { baseline: baseline / total, parts: moved.map((value) => value / total) };
+  }
+
+  function load(data) {
+    data.uses = columnsOf(data);
+    const predictive = data.predictive;
+    const state = { data: data, models: unpack(data) };
+    if (predictive.kind === "family") {
+      state.ends = decode(predictive.ends);
+      state.shares = decode(predictive.shares);
+      state.factors = decode(predictive.factors);
+    }
+    return state;
+  }
+
+  // Prediction, 95 % interval, contributions and columns outside their training range.
+  function predict(state, inputs) {
+    const row = tableRow(state.data, inputs);
+    const held = nodeValues(state.data, row, true);
+    const features = state.data.features.map((position) => held[position]);
+    const free = nodeValues(state.data, row, false);
+    const found = predictors(state, features, row);
+    const kind = state.data.predictive.kind === "student" ? student : family;
+    const outside = found.outside.map((distance, j) => (distance > 1e-9 ? j : -1))
+      .filter((j) => j >= 0).map((j) => state.data.columns[j].input);
+    return Object.assign(kind(state, found.parts), {
+      contributions: contributions(state, features),
+      formulas: state.data.formulas.map((formula) => single(state.data, formula, free)),
+      outside: Array.from(new Set(outside))
+    });
+  }
+
+  return { load: load, predict: predict };
+})();

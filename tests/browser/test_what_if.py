@@ -1,0 +1,211 @@
+"""The page predicts: sliders move in a real browser, and the numbers are those of `predict`."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dbrm
+
+# Digits that must agree: those of `predict` and `predict_interval`.
+CLOSE = 1e-9
+EFFORT = {"transforms": ["erf", "hinge"], "n_chains": 1, "n_populations": 2, "random_state": 1}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(3)
+    n = 150
+    return pd.DataFrame(
+        {
+            "size": np.exp(2 * rng.normal(size=n)),
+            "b & <i>": rng.normal(5, 2, n),
+            "site": rng.choice(["u", "v", "w"], n),
+            "flag": rng.random(n) < 0.4,
+            "count": rng.integers(0, 9, n),
+        }
+    )
+
+
+def linear(table):
+    return 0.5 * np.log(table["size"]) - 0.2 * table["b & <i>"] + 0.5 * (table["site"] == "u")
+
+
+def fit(table, family):
+    rng = np.random.default_rng(4)
+    eta = linear(table)
+    y = {
+        "gaussian": lambda: eta + 0.3 * rng.normal(size=len(eta)),
+        "binomial": lambda: (eta + rng.logistic(size=len(eta)) > 0).astype(float),
+        "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
+    }[family]()
+    return dbrm.fit(table, pd.Series(y, name="y"), family=family, **EFFORT)
+
+
+@pytest.fixture(scope="module", params=["gaussian", "binomial", "poisson"])
+def opened(request, browser, table, tmp_path_factory):
+    """A posterior, and its page at a width."""
+    posterior = fit(table, request.param)
+    path = tmp_path_factory.mktemp("what_if") / "run.html"
+    half = table.iloc[::2]
+    posterior.report(path, test=(half, posterior.rows().response[::2]))
+    complaints = []
+
+    def open_(width, **options):
+        page = browser.new_page(viewport={"width": width, "height": 800}, **options)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path.as_uri())
+        return page
+
+    yield posterior, open_
+    assert complaints == []
+
+
+def set_row(page, row):
+    """Type the values of a row; levels are chosen."""
+    for name, value in row.items():
+        label = page.locator("#whatif label", has=page.get_by_text(name, exact=True))
+        if isinstance(value, str | bool | np.bool_):
+            level = value if isinstance(value, str) else str(bool(value)).lower()
+            label.locator("select").select_option(label=level)
+        elif label.count():
+            label.locator("input[type=number]").fill(repr(float(value)))
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def answer(page):
+    """Prediction, limits, baseline and contributions as the page has them, all digits."""
+    mean = float(page.locator("#whatif .mean").get_attribute("data-value"))
+    ends = page.locator("#whatif .ends")
+    limits = [ends.get_attribute(f"data-{end}") for end in ("lower", "upper")]
+    section = page.locator("#whatif")
+    baseline = float(section.get_attribute("data-baseline"))
+    parts = json.loads(section.get_attribute("data-parts"))
+    return mean, [float(end) for end in limits if end is not None], baseline, parts
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_predictions_are_those_of_predict(opened, table, width):
+    """Typical rows, and one far outside the training range, which is held at its edge."""
+    posterior, open_ = opened
+    page = open_(width)
+    rows = table.iloc[[3, 77]]
+    rows = pd.concat([rows, rows.iloc[[0]].assign(**{"size": 1e4, "b & <i>": -30.0})])
+    names = posterior.portable()["names"]
+    for position in range(len(rows)):
+        row = rows.iloc[[position]]
+        set_row(page, row.iloc[0].to_dict())
+        mean, limits, baseline, parts = answer(page)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dbrm.errors.DBRMWarning)
+            expected = posterior.predict(row)[0]
+        assert mean == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
+        if posterior.family.name == "gaussian":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dbrm.errors.DBRMWarning)
+                interval = posterior.predict_interval(row)[0]
+            np.testing.assert_allclose(limits, interval, rtol=CLOSE, atol=CLOSE)
+        known = posterior.effects.contributions(row).iloc[0]
+        assert baseline == pytest.approx(known["(baseline)"], rel=CLOSE, abs=CLOSE)
+        np.testing.assert_allclose(parts, known[names], rtol=CLOSE, atol=CLOSE)
+    assert page.locator("#whatif .outside").is_visible()
+    page.close()
+
+
+def test_a_slider_moves_the_prediction(opened):
+    """What is shown beside a slider is what is predicted with."""
+    posterior, open_ = opened
+    page = open_(800)
+    before = answer(page)[0]
+    slider = page.get_by_label("size, slider")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    after = answer(page)[0]
+    assert after != before
+    shown = float(page.get_by_label("size, number").input_value())
+    row = {}
+    for label in page.locator("#whatif label").all():
+        name = label.locator(".name").inner_text()
+        if label.locator("select").count():
+            text = label.locator("option:checked").inner_text()
+            row[name] = [text == "true"] if text in ("true", "false") else [text]
+        else:
+            row[name] = [float(label.locator("input[type=number]").input_value())]
+    assert row["size"] == [shown]
+    complete = {"flag": [False], "count": [4.0], "b & <i>": [5.0], "site": ["u"]} | row
+    expected = posterior.predict(pd.DataFrame(complete))[0]
+    assert after == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
+    page.get_by_role("button", name="Typical row").click()
+    assert answer(page)[0] == before
+    page.close()
+
+
+def test_simpler_formulas_predict_the_same_row(opened, table):
+    posterior, open_ = opened
+    page = open_(800)
+    row = table.iloc[[10]]
+    set_row(page, row.iloc[0].to_dict())
+    cells = page.locator("#simpler td.here").all()
+    assert len(cells) == len(posterior.path) > 1
+    for step, cell in enumerate(cells):
+        expected = posterior.path_model(step).predict(row)[0]
+        found = float(cell.get_attribute("data-value"))
+        assert found == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
+    page.close()
+
+
+@pytest.mark.parametrize("width", [360, 400, 800, 1400])
+def test_nothing_is_clipped(opened, width):
+    """The page does not scroll sideways, and no control or number leaves its section."""
+    _, open_ = opened
+    page = open_(width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll("#whatif *, #simpler *, #covariates figure")]
+          .filter(node => node.checkVisibility() && node.getBoundingClientRect().width > 0)
+          .filter(node => {
+            const own = node.getBoundingClientRect();
+            const card = node.closest("section").getBoundingClientRect();
+            return own.left < card.left - 1 || own.right > card.right + 1;
+          }).map(node => node.outerHTML.slice(0, 80))"""
+    )
+    assert outside == []
+    page.close()
+
+
+def test_a_page_without_scripts_does_not_promise_predictions(opened):
+    _, open_ = opened
+    page = open_(800, java_script_enabled=False)
+    assert not page.locator("#whatif").is_visible()
+    assert not page.locator("#simpler .here").first.is_visible()
+    assert page.locator("#scores").is_visible()
+    page.close()
+
+
+def test_predictions_are_not_printed(opened):
+    _, open_ = opened
+    page = open_(800)
+    page.emulate_media(media="print")
+    assert not page.locator("#whatif").is_visible()
+    page.close()
+
+
+def test_measures_on_held_out_rows_are_beside_those_on_training_rows(opened):
+    posterior, open_ = opened
+    page = open_(800)
+    heads = page.locator("#scores thead").first.inner_text()
+    assert "training rows (150)" in heads
+    assert "held-out rows (75)" in heads
+    first = page.locator("#scores tbody tr").first.locator("td.v")
+    values = [float(cell.get_attribute("data-value")) for cell in first.all()]
+    scores = posterior.checks.scores()
+    assert values[0] == pytest.approx(scores["value"][0], rel=1e-12)
+    if posterior.family.name == "binomial":
+        assert page.locator("table.confusion").count() == 2
+        assert page.locator("figure", has_text="ROC curve").count() == 1
+    page.close()
