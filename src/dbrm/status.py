@@ -26,6 +26,7 @@ class Status(IntEnum):
     SEPARATED = 12
     NOT_CONVERGED = 13
     UNDEFINED = 14
+    CONSTRAINED = 15
 
     @property
     def meaning(self) -> str:
@@ -51,5 +52,6 @@ _MEANINGS = {
     Status.SEPARATED: "the likelihood has no maximum, only a supremum: the columns separate the "
     "classes, or mark rows without any event",
     Status.NOT_CONVERGED: "Newton's method stopped before convergence",
+    Status.CONSTRAINED: "a coefficient has the wrong sign: excluded by signs= or monotone=",
     Status.UNDEFINED: "the coefficient prior is undefined for a model of this size",
 }

@@ -90,7 +90,7 @@ def test_intervals_hold_what_they_say():
         ({"intercept": False, "device": "gpu"}, "intercept=False fits, on the CPU"),
         (
             {"always": {"dose": (0, 1)}, "family": "weibull"},
-            "always= with priors works with the families gaussian",
+            "always= with priors works with the families binomial",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from dbrm.errors import InvalidSettingError
 from dbrm.evolution.projection import AbstractStrategy
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.units import Units
-from dbrm.features import Feature, Transform, TwoValued, modify, multiply
+from dbrm.features import Feature, NestingRule, Transform, TwoValued, modify, multiply
 
 __all__ = [
     "KINDS",
@@ -109,6 +109,8 @@ class Grammar:
         Dimensions of the covariates; without them everything goes with everything.
     two_valued
         The covariates of two values, of which functions are only other labels.
+    nesting
+        Functions that must not be nested; ``None`` where any may be.
     """
 
     transforms: tuple[Transform, ...]
@@ -122,6 +124,7 @@ class Grammar:
     two_valued: TwoValued = field(default_factory=TwoValued)
     knots: tuple[Transform, ...] = ()
     adaptive: bool = False
+    nesting: NestingRule | None = None
 
     @property
     def fits_numbers(self) -> bool:
@@ -144,6 +147,7 @@ class Grammar:
             and feature.key not in self.excluded
             and (self.units is None or self.units.allow(feature))
             and not self.two_valued.contains_relabelling(feature)
+            and (self.nesting is None or self.nesting.allows(feature))
         )
 
 

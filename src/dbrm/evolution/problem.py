@@ -18,6 +18,7 @@ from dbrm.evidence import (
     AbstractPrepared,
     LatentEngine,
 )
+from dbrm.evolution.constraints import ConstrainedPopulation, Constraints
 from dbrm.evolution.heredity import Heredity, HeredityRule
 from dbrm.evolution.information import InformationRule
 from dbrm.evolution.latent import LatentTerms
@@ -178,6 +179,8 @@ class Problem:
         MJMCMC.
     information
         What features must carry; without it any column that is not constant will do.
+    constraints
+        Signs that coefficients must have.
     """
 
     table: Table
@@ -197,6 +200,7 @@ class Problem:
     subsampled: bool = False
     exact_populations: bool = True
     information: InformationRule | None = None
+    constraints: Constraints | None = None
 
     @property
     def n_rows(self) -> int:
@@ -211,6 +215,7 @@ class Problem:
             and self.max_model_size > self.budget.population_size
             and self.budget.population_size <= self.engine.settling_limit
             and self.out_of_core is None
+            and self.constraints is None
             and not self.has_heredity_rule
         )
 
@@ -223,6 +228,14 @@ class Problem:
         """
         if n_settled:
             return self.engine.prepare_beside(columns, n_settled)
+        if self.constraints is not None:
+            return ConstrainedPopulation(
+                self.engine.prepare(columns),
+                self.engine,
+                columns,
+                self.constraints.of(self.always, self.always_columns),
+                self.constraints.of(features, columns),
+            )
         if self.out_of_core is None or self.subsampled:
             return self.engine.prepare(columns)
         return self.out_of_core.prepare(FeatureColumns(tuple(features)))
@@ -288,6 +301,8 @@ class Problem:
         status = Status(statuses[0])
         if status is Status.OK and self.information is not None:
             status = self.information.status(feature, columns)
+        if status is Status.OK and self.constraints is not None:
+            status = Status.CONSTRAINED if self.constraints.sign(feature) == 0 else status
         return feature, values[:, 0], status
 
     def marginal_strength(self) -> FloatArray:

@@ -21,6 +21,7 @@ from dbrm.features.evaluation import (
 from dbrm.features.interval import REALS, Interval
 from dbrm.features.knots import fit_knots, knot_after, moments, shortest_between, standardize
 from dbrm.features.library import TRANSFORMS
+from dbrm.features.nesting import NestingRule
 from dbrm.features.nodes import Covariate, Modification, Product
 from dbrm.features.parametric import hinge, hinge_down, power, step, step_down
 from dbrm.features.parsing import parse_feature, write_features
@@ -57,6 +58,7 @@ __all__ = [
     "Feature",
     "Interval",
     "Modification",
+    "NestingRule",
     "Product",
     "Projection",
     "Ranges",

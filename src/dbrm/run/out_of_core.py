@@ -78,6 +78,9 @@ def unsupported_reason(settings: Settings) -> str:
     """Which setting needs all rows in memory, and what to try; empty if none does."""
     if settings.latent_effects:
         return "latent= needs all rows in memory; leave it out, or fit a sample of the rows"
+    if settings.monotone or settings.signs:
+        what = "monotone=" if settings.monotone else "signs="
+        return f"{what} needs all rows in memory; leave it out, or fit a sample of the rows"
     if settings.has_special_terms:
         what = "always= with priors" if settings.intercept else "intercept=False"
         return f"{what} needs all rows in memory; leave it out, or fit a sample of the rows"

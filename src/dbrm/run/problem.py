@@ -31,15 +31,18 @@ from dbrm.evolution import (
     Problem,
     resolve_strategy,
 )
+from dbrm.evolution.constraints import Constraints
 from dbrm.evolution.information import InformationRule, has_long_tail
 from dbrm.evolution.units import Units
 from dbrm.features import (
     Feature,
+    NestingRule,
     Transform,
     TwoValued,
     covariate,
     evaluate,
     fit_knots,
+    get_transform,
     parse_feature,
     resolve_transforms,
 )
@@ -88,6 +91,7 @@ def build_problem(inputs: RunInputs) -> Problem:
             excluded=frozenset(feature.key for feature in excluded),
             units=None if settings.units is None else Units.parse(settings.units, table.names),
             two_valued=_two_valued(table, rows),
+            nesting=_nesting(settings, transforms),
             projection=resolve_strategy(
                 settings.projection, as_published=settings.preset is not None
             ),
@@ -106,6 +110,7 @@ def build_problem(inputs: RunInputs) -> Problem:
         # The presets walk through populations as the paper did.
         exact_populations=settings.preset is None,
         # The paper has no such rule.
+        constraints=_constraints(settings, table, transforms, always, engine),
         information=None
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
@@ -236,6 +241,78 @@ def _latent(settings: Settings, table: Table, prior: ModelPrior) -> LatentTerms:
         for bound in effects
     ]
     return LatentTerms(effects, np.array(terms, dtype=np.float64), most)
+
+
+def _nesting(settings: Settings, transforms: tuple[Transform, ...]) -> NestingRule | None:
+    given = settings.forbid_nested
+    if given == "all":
+        return NestingRule(None)
+    names = (given,) if isinstance(given, str) else tuple(given)
+    known = {g.name.partition("[")[0] for g in transforms}
+    for name in names:
+        if get_transform(name).name.partition("[")[0] not in known:
+            msg = (
+                f"forbid_nested names {name!r}, which is not among the functions of this run: "
+                f"{', '.join(sorted(known))}."
+            )
+            raise InvalidSettingError(msg)
+    return NestingRule.of(get_transform(name).name for name in names) if names else None
+
+
+def _constraints(
+    settings: Settings,
+    table: Table,
+    transforms: tuple[Transform, ...],
+    always: tuple[Feature, ...],
+    engine: AbstractEngine,
+) -> Constraints | None:
+    """Signs of coefficients; the model without free features must obey them."""
+    monotone, signs = settings.monotone or {}, settings.signs or {}
+    if not (monotone or signs):
+        return None
+    features = _read_features("signs", tuple(signs), table, transforms)
+    # Under the inverse link the mean falls where the linear predictor rises.
+    upwards = -1 if engine.likelihood().link.name == "inverse" else 1
+    found = Constraints(
+        table,
+        {
+            column: upwards if way == "increasing" else -upwards
+            for name, way in monotone.items()
+            for column in _increasing_columns(name, table)
+        },
+        {
+            feature.key: 1 if sign == "positive" else -1
+            for feature, sign in zip(features, signs.values(), strict=True)
+        },
+    )
+    wanted = found.of(always, evaluate(always, table)[0])
+    slopes = engine.fit(np.empty((table.n_rows, 0))).coefficients[1 : 1 + wanted.size]
+    wrong = np.flatnonzero((wanted == 0) | ((np.abs(wanted) == 1) & (wanted * slopes < 0)))
+    if wrong.size:
+        name = str(always[wrong[0]])
+        msg = (
+            f"always= puts {name!r} into every model, where its coefficient is "
+            f"{slopes[wrong[0]]:.3g}, which signs= or monotone= forbids. Leave it "
+            "out of one of them."
+        )
+        raise InvalidSettingError(msg)
+    return found
+
+
+def _increasing_columns(name: str, table: Table) -> list[str]:
+    """Columns that increase with a covariate: itself, its logarithm, its levels in order."""
+    made = (f"log({name})", f"{name}[>=")
+    found = [column for column in table.names if column == name or column.startswith(made)]
+    if found:
+        return found
+    if any(column.startswith(f"{name}[") for column in table.names):
+        msg = (
+            f"monotone names {name!r}, a category whose levels have no order. Make it an ordered "
+            "categorical, or name one of its columns."
+        )
+        raise InvalidSettingError(msg)
+    _check_columns("monotone", name, table)
+    return []
 
 
 def _groups(

@@ -135,7 +135,10 @@ class _Results:
         problem, settings = self._problem, self._settings
         found = diagnose(merged, draws)
         special = (
-            problem.out_of_core is not None or problem.latent.effects or problem.has_heredity_rule
+            problem.out_of_core is not None
+            or problem.latent.effects
+            or problem.has_heredity_rule
+            or problem.constraints is not None
         )
         if not found.agree or self._seed is None or special:
             return found

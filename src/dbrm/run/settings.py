@@ -180,6 +180,15 @@ class Settings:
         Units of covariates, such as ``{"PeriodDays": "day"}``: sums then have terms of one
         dimension, and functions such as sin take pure numbers. Columns not named are pure
         numbers.
+    monotone
+        Covariates in which the mean response must not decrease, ``{"dose": "increasing"}``, or not
+        increase: every term of a model does so by itself, over the training range.
+    signs
+        Features whose coefficients must be ``"positive"`` or ``"negative"`` in the models that
+        contain them.
+    forbid_nested
+        Functions of which none may stand inside another of them, ``["sin", "cos"]``; ``"all"`` for
+        no function inside a function.
     heredity
         ``"strong"``: a product is in a model only if all of its factors are; ``"weak"``: if at
         least one is; ``None`` (default): no such rule. The factors are the different features
@@ -290,6 +299,9 @@ class Settings:
     start: str | Sequence[str | Feature] = ()
     costs: Mapping[str, float] | None = None
     units: Mapping[str, str] | None = None
+    monotone: Mapping[str, Literal["increasing", "decreasing"]] | None = None
+    signs: Mapping[str, Literal["positive", "negative"]] | None = None
+    forbid_nested: Literal["all"] | Sequence[str] = ()
     heredity: Literal["weak", "strong"] | None = None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None = None
     scale: Literal["standard"] | None = None
@@ -348,6 +360,7 @@ class Settings:
             raise InvalidSettingError(msg)
         self._check_latent()
         self._check_always()
+        self._check_constraints()
         self._check_choice("latent_charge", (None, "hyperparameter", "effect"))
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
@@ -405,6 +418,33 @@ class Settings:
             what = "always= with priors" if self.intercept else "intercept=False"
             msg = f"{what} is not in the paper: leave preset={self.preset!r} out."
             raise InvalidSettingError(msg)
+
+    def _check_constraints(self) -> None:
+        choices = {
+            "monotone": ("increasing", "decreasing"),
+            "signs": ("positive", "negative"),
+        }
+        for setting, allowed in choices.items():
+            given: Any = getattr(self, setting)
+            if given is None:
+                continue
+            wrong = given if not isinstance(given, Mapping) else None
+            if wrong is None:
+                values = [value for value in given.values() if value not in allowed]
+                wrong = values[0] if values else None
+            if wrong is not None:
+                msg = (
+                    f"{setting} maps names to {' or '.join(map(repr, allowed))}, as in "
+                    f"{setting}={{'x': {allowed[0]!r}}}; got {wrong!r}."
+                )
+                raise InvalidSettingError(msg)
+            if given and not self.traits.takes_constraints:
+                fitting = [name for name, a in ALGORITHMS.items() if a.takes_constraints]
+                msg = (
+                    f"{setting}= is not for algorithm={self.algorithm!r}; choose "
+                    f"{' or '.join(map(repr, fitting))}."
+                )
+                raise InvalidSettingError(msg)
 
     @property
     def has_special_terms(self) -> bool:
@@ -580,6 +620,9 @@ class SettingsOptions(TypedDict, total=False):
     start: str | Sequence[str | Feature]
     costs: Mapping[str, float] | None
     units: Mapping[str, str] | None
+    monotone: Mapping[str, Literal["increasing", "decreasing"]] | None
+    signs: Mapping[str, Literal["positive", "negative"]] | None
+    forbid_nested: Literal["all"] | Sequence[str]
     heredity: Literal["weak", "strong"] | None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None
     scale: Literal["standard"] | None

@@ -53,6 +53,8 @@ class AbstractAlgorithm(ABC):  # noqa: B024 (what is abstract comes with chains)
         does not draw in a phase of its own, and `n_final` defaults to the steps per population.
     takes_groups
         Whether models can be made to contain all or none of a group of columns.
+    takes_constraints
+        Whether coefficients can be made to have given signs.
     settles
         Whether features that are certain leave their places, so that models grow beyond them.
     needs_all_rows
@@ -65,6 +67,7 @@ class AbstractAlgorithm(ABC):  # noqa: B024 (what is abstract comes with chains)
     searches: ClassVar[bool] = True
     default_draws: ClassVar[int | None] = None
     takes_groups: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
     settles: ClassVar[bool] = False
     unit: ClassVar[str] = "populations"

@@ -38,6 +38,7 @@ class AbstractSampling(AbstractChain):
 
     default_draws = 1_000
     takes_groups = False
+    takes_constraints = False
     needs_all_rows = True
     unit = "steps"
 
