@@ -48,6 +48,7 @@ LONG = {
     "report.md",
     "run-longer.md",
     "scikit-learn.md",
+    "survival.md",
 }
 MARKED = [
     pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in LONG))

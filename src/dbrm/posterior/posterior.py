@@ -16,6 +16,7 @@ from dbrm._typing import FloatArray, IntArray, Mask, Masks, TableLike
 from dbrm.data import Recipe, check_response, check_vector, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import AbstractFamily, Gaussian, JointFamily, Link, ModelFit, find_link
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.evolution import Problem
 from dbrm.features import Feature
 from dbrm.formula import FormulaRecipe
@@ -617,6 +618,12 @@ class Posterior(PredictionMethods):
         exposure: Any = None,
     ) -> Rows:
         """Rows with their response, for checks; the training rows without arguments."""
+        if isinstance(self.family, SurvivalFamily):
+            msg = (
+                "Checks of predictions against responses are not for survival times, which may be "
+                "censored. Use posterior.concordance or posterior.predict_survival."
+            )
+            raise InvalidSettingError(msg)
         if (X is None) != (y is None):
             msg = "Pass X and y, or neither for the training rows."
             raise InvalidDataError(msg)

@@ -335,3 +335,22 @@ def test_messages_in_options():
     assert told == "--time must be positive; got --jobs 0. Try --missing error."
     told = in_options("Leave it out, ignore=['a b', 'c'].")
     assert told == "Leave it out, --ignore 'a b,c'."
+
+
+def test_survival_times(tmp_path):
+    """Events and strata are columns that are no covariates."""
+    draw = np.random.default_rng(1)
+    frame = pd.DataFrame(draw.normal(size=(60, 2)), columns=["a", "b"])
+    frame["time"] = draw.exponential(np.exp(-frame["a"]))
+    frame["died"] = draw.integers(0, 2, 60)
+    frame["site"] = draw.choice(["north", "south"], 60)
+    frame.to_csv(tmp_path / "times.csv", index=False)
+    saved = tmp_path / "run.dbrm"
+    options = ["--response", "time", "--event", "died", "--strata", "site", "--family", "cox"]
+    done = run("fit", tmp_path / "times.csv", *options, "--algorithm", "enumerate", "--out", saved)
+    assert done.exit_code == 0, done.output
+    assert "log hazard ratio of time" in run("show", saved).output
+    assert dbrm.load(saved).recipe.input_names == ("a", "b")
+    answer = run("predict", saved, tmp_path / "times.csv", "--strata", "site")
+    assert answer.exit_code == 0, answer.output
+    assert len(answer.output.splitlines()) == 61
