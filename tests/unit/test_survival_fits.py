@@ -315,3 +315,37 @@ def test_intervals_cover_what_they_claim(family, rng):
         held += list((lower <= drawn) & (drawn <= upper))
     assert 0.90 <= np.mean(inside) <= 0.99
     assert 0.90 <= np.mean(held) <= 0.99
+
+
+def test_a_run_can_be_resumed(table, tmp_path):
+    """The folder keeps events and strata."""
+    table["site"] = np.where(table["b"] > 0, "up", "down")
+    options = {"event": "status", "strata": "site", "family": "cox", "random_state": 1}
+    effort = {"n_chains": 1, "n_populations": 2, "checkpoint": str(tmp_path / "run")}
+    posterior = dbrm.fit(table, "time", **options, **effort)
+    again = dbrm.resume(tmp_path / "run")
+    assert again.models.equals(posterior.models)
+    assert again.record.strata == ("down", "up")
+
+
+def test_equal_rows_are_merged_into_weights(table):
+    """But not a death with a censored time."""
+    twice = pd.concat([table, table, table.assign(status=0)])
+    weights = np.concatenate([2.0 * np.ones(len(table)), np.ones(len(table))])
+    once = pd.concat([table, table.assign(status=0)])
+    one = dbrm.enumerate_models(twice, "time", event="status", family="cox")
+    two = dbrm.enumerate_models(once, "time", event="status", sample_weight=weights, family="cox")
+    np.testing.assert_allclose(one.models["log_evidence"], two.models["log_evidence"])
+
+
+def test_rows_out_of_core_are_refused(rng, tmp_path):
+    simulate(rng, 1001).to_parquet(tmp_path / "times.parquet")
+    options = {"event": "status", "family": "cox", "subsample": 1000}
+    with pytest.raises(InvalidSettingError, match="family='cox' needs all rows in memory; these"):
+        dbrm.fit(tmp_path / "times.parquet", "time", **options)
+
+
+def test_checks_against_responses_are_refused(table):
+    posterior = dbrm.enumerate_models(table, "time", event="status", family="cox")
+    with pytest.raises(InvalidSettingError, match=r"Use posterior\.concordance"):
+        posterior.checks.residuals()

@@ -25,7 +25,7 @@ from dbrm.evidence.families.cox import CoxLikelihood
 __all__ = ["AbstractHazards", "CoxHazards", "WeibullHazards", "cox_hazards"]
 
 # Numbers of all baselines together, and the fewest event times that are kept if these are many.
-_MOST_NUMBERS, _FEWEST_TIMES = 3_000_000, 100
+_MOST_NUMBERS, _FEWEST_TIMES = 1_000_000, 100
 
 
 class AbstractHazards(ABC):
