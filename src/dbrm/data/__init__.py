@@ -10,6 +10,7 @@ Only this package knows pandas, polars or pyarrow; the rest of `dbrm` sees a `Ta
 """
 
 from dbrm.data.check import Finding, check_table, warn_findings
+from dbrm.data.incomplete import columns_in_formula, drop_incomplete
 from dbrm.data.intake import RawTable, read_numbers, read_table
 from dbrm.data.learning import learn_recipe
 from dbrm.data.out_of_core import (
@@ -56,6 +57,8 @@ __all__ = [
     "check_vector",
     "check_weights",
     "choose_sample",
+    "columns_in_formula",
+    "drop_incomplete",
     "find_repeats",
     "fingerprint",
     "is_source",

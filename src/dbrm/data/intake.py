@@ -141,7 +141,12 @@ def to_array(value: Any) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
+        # NumPy would make text of everything beside a text, also of None and NaN.
+        if array.dtype.kind == "U" and array.ndim == 1 and isinstance(value, list | tuple):
+            mixed = not all(isinstance(entry, str) for entry in value)
+            return np.array(value, dtype=object) if mixed else array
+        return array
     except ValueError as error:
         msg = f"The data cannot be read as an array: {error}"
         raise InvalidDataError(msg) from error

@@ -20,6 +20,8 @@ from dbrm.data import (
     check_response,
     check_vector,
     check_weights,
+    columns_in_formula,
+    drop_incomplete,
     find_repeats,
     fingerprint,
     is_source,
@@ -109,6 +111,9 @@ def read_inputs(
     """Read the arguments of `dbrm.fit`; `extras` are the vectors beside the response."""
     y, extras = split_times(y, extras)
     if is_source(X):
+        if settings.missing == "drop":
+            msg = "missing='drop' needs the data in memory; X is a file or a Dask collection."
+            raise InvalidSettingError(msg)
         return _from_source(X, y, settings, extras, ignore)
     if is_source(data):
         msg = (
@@ -121,6 +126,13 @@ def read_inputs(
         X, effects = take_latent_terms(X)
         settings = settings.with_latent(effects)
     columns, response, extras = _split(X, y, extras, data, ignore)
+    if settings.missing == "drop":
+        vectors = {"y": response, **extras}
+        if isinstance(columns, str):
+            data, vectors = drop_incomplete(data, vectors, columns_in_formula(columns, data))
+        else:
+            columns, vectors = drop_incomplete(columns, vectors)
+        response, extras = vectors.pop("y"), vectors
     inputs = _in_place(columns, response, settings, extras) or _subsample_if_tall(
         read_in_memory(columns, response, settings, extras=extras, data=data)
     )
@@ -355,7 +367,8 @@ def _preparation(settings: Settings) -> dict[str, Any]:
     resolved = settings.resolved(settings.family, 1.0)
     return {
         "scale": resolved.scale,
-        "missing": resolved.missing,
+        # Rows without a value are gone by now, and cannot be predicted.
+        "missing": "error" if resolved.missing == "drop" else resolved.missing,
         "unseen": resolved.unseen,
         "whole_factors": resolved.groups == "factors",
         "log_covariates": _log_covariates(settings, resolved),

@@ -203,7 +203,8 @@ class Settings:
     missing
         Missing values of covariates: ``"indicator"`` (default) fills them with the median of the
         training rows, and a column ``name_missing`` of zeros and ones marks them; a missing
-        category is a level of its own. ``"error"`` (default under the presets) refuses them.
+        category is a level of its own. ``"error"`` (default under the presets) refuses them;
+        ``"drop"`` leaves out training rows in which any value, or the response, is missing.
     unseen
         Levels in new rows that did not occur in training: ``"none-of-these"`` (default) gives
         them zeros in the columns of all levels, with a warning; ``"error"`` (default under the
@@ -305,7 +306,7 @@ class Settings:
     heredity: Literal["weak", "strong"] | None = None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None = None
     scale: Literal["standard"] | None = None
-    missing: Literal["error", "indicator"] | None = None
+    missing: Literal["error", "indicator", "drop"] | None = None
     unseen: Literal["error", "none-of-these"] | None = None
     log_covariates: bool | None = None
     check: bool = True
@@ -364,7 +365,7 @@ class Settings:
         self._check_choice("latent_charge", (None, "hyperparameter", "effect"))
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
-        self._check_choice("missing", (None, "error", "indicator"))
+        self._check_choice("missing", (None, "error", "indicator", "drop"))
         self._check_choice("unseen", (None, "error", "none-of-these"))
         self._check_choice("preset", PRESETS)
         self._check_choice("progress", (True, False, "auto"))
@@ -626,7 +627,7 @@ class SettingsOptions(TypedDict, total=False):
     heredity: Literal["weak", "strong"] | None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None
     scale: Literal["standard"] | None
-    missing: Literal["error", "indicator"] | None
+    missing: Literal["error", "indicator", "drop"] | None
     unseen: Literal["error", "none-of-these"] | None
     log_covariates: bool | None
     check: bool

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
-from dbrm.data import learn_recipe
+from dbrm.data import learn_recipe, read_table
+from dbrm.data.columns import read_column
 from dbrm.errors import InvalidDataError
 
 NAMES = ["a", "sin", "char_freq_["]
@@ -178,3 +179,11 @@ def test_names_must_fit_the_array():
         learn_recipe(VALUES, names=["a", "b", "a"])
     with pytest.raises(InvalidDataError, match="names= is for arrays"):
         learn_recipe(pd.DataFrame(COLUMNS), names=NAMES)
+
+
+def test_a_list_of_texts_may_have_gaps():
+    """NumPy alone would read None and NaN beside texts as the texts 'None' and 'nan'."""
+    raw = read_table({"site": ["n", None, "s", float("nan")], "a": [1, 2, 3, 4]})
+    column = read_column("site", raw.contents[0])
+    assert column.levels == ("n", "s")
+    assert column.missing.tolist() == [False, True, False, True]
