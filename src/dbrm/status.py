@@ -52,6 +52,6 @@ _MEANINGS = {
     Status.SEPARATED: "the likelihood has no maximum, only a supremum: the columns separate the "
     "classes, or mark rows without any event",
     Status.NOT_CONVERGED: "Newton's method stopped before convergence",
-    Status.CONSTRAINED: "a coefficient has the wrong sign: excluded by signs= or monotone=",
+    Status.CONSTRAINED: "the fitted model does not obey signs= or monotone=",
     Status.UNDEFINED: "the coefficient prior is undefined for a model of this size",
 }

@@ -7,8 +7,10 @@ import pytest
 import dbrm
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.evolution.constraints import Constraints
-from dbrm.features import NestingRule, parse_feature
+from dbrm.evidence import GaussianEngine, Jeffreys
+from dbrm.evolution.constraints import ConstrainedPopulation, Constraints
+from dbrm.features import NestingRule, evaluate, parse_feature
+from dbrm.status import Status
 
 QUICK = {"n_chains": 1, "n_populations": 4, "random_state": 1}
 
@@ -26,34 +28,48 @@ def data():
 
 
 @pytest.mark.parametrize(
-    ("text", "direction"),
+    ("text", "rises", "falls"),
     [
-        ("a", 1),
-        ("a*b", 1),
-        ("tanh(a)", 1),
-        ("exp_neg_abs(a)", -1),
-        ("sin(a)", 0),
-        ("cos(b)*a", 0),
-        ("b", None),
-        ("b*c", None),
-        ("sin(b)", None),
+        ("a", True, False),
+        ("a*b", True, False),
+        ("tanh(a)", True, False),
+        ("exp_neg_abs(a)", False, True),
+        ("sin(a)", True, True),
+        ("cos(b)*a", True, True),
+        ("b*c", False, False),
+        ("sin(b)", False, False),
     ],
 )
-def test_direction_of_a_feature(data, text, direction):
+def test_steps_of_a_feature(data, text, rises, falls):
     """In a, over 0.1 to 3 beside the other covariates of the training rows."""
     table = Table(("a", "b", "c"), data[0].to_numpy())
-    feature = parse_feature(text, table.names)
-    assert Constraints(table, {"a": 1}).sign(feature) == direction
-    downwards = Constraints(table, {"a": -1}).sign(feature)
-    assert downwards == (None if direction is None else -direction)
+    features = [parse_feature(text, table.names)]
+    columns = evaluate(features, table)[0]
+    steps = Constraints(table, {("a",): 1}).terms(features, columns).steps
+    assert (bool((steps > 0).any()), bool((steps < 0).any())) == (rises, falls)
+    # The same column upside down and in other units.
+    other = Constraints(table, {("a",): 1}).terms(features, 3.0 - 2.0 * columns).steps
+    np.testing.assert_allclose(other, -2.0 * steps, atol=1e-12)
+    down = Constraints(table, {("a",): -1}).terms(features, columns).steps
+    np.testing.assert_allclose(np.sort(down.ravel()), np.sort(-steps.ravel()), atol=1e-12)
 
 
-def test_directions_that_contradict_each_other_leave_no_sign(data):
-    table = Table(("a", "b", "c"), data[0].to_numpy())
-    product = parse_feature("a*b", table.names)
-    assert Constraints(table, {"a": 1, "b": -1}).sign(product) == 0
-    assert Constraints(table, {"a": 1, "b": 1}).sign(product) == 1
-    assert Constraints(table, {"a": 1}, {product.key: -1}).sign(product) == 0
+@pytest.mark.parametrize(("square", "obeys"), [(-0.4, True), (-0.8, False)])
+def test_a_sum_may_rise_although_a_term_falls(square, obeys):
+    """A line less a square rises up to its top, which is beyond 1 in the first case only."""
+    rng = np.random.default_rng(2)
+    x = rng.uniform(0.0, 1.0, 200)
+    table, y = Table(("x",), x[:, None]), x + square * x**2 + 0.001 * rng.normal(size=200)
+    features = [parse_feature(text, table.names) for text in ("x", "x*x")]
+    columns = evaluate(features, table)[0]
+    engine, nothing = GaussianEngine(y, Jeffreys()), np.empty((200, 0))
+    rule = Constraints(table, {("x",): 1})
+    terms = rule.terms((), nothing), rule.terms(features, columns)
+    held = ConstrainedPopulation(engine.prepare(columns), engine, columns, *terms)
+    value, status = held.evaluate(np.array([True, True]))
+    assert (status is Status.CONSTRAINED) != obeys
+    assert np.isfinite(value) == obeys
+    assert held.evaluate(np.array([True, False]))[1] is Status.OK
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "gamma"])
@@ -170,7 +186,7 @@ def test_a_run_has_no_nested_functions(data):
         (
             {"signs": {"b": "negative"}, "always": ["b"]},
             InvalidSettingError,
-            "always= puts 'b' into every model",
+            "The model of the terms in always= alone does not obey",
         ),
         ({"forbid_nested": ["exp"]}, InvalidSettingError, "not among the functions of this run"),
         ({"forbid_nested": ["sinus"]}, UnknownNameError, "sin"),

@@ -1,121 +1,139 @@
-r"""Constraints on coefficients: signs, and effects that only increase or decrease.
+r"""Constraints on fitted models: signs of coefficients, and effects that only rise or fall.
 
-A model is excluded, as if its prior were zero, if a fitted coefficient has the wrong sign. The
-sign of a feature's coefficient is given, or follows from a covariate in which models must be
-monotone: of :math:`\beta F(x)` with :math:`F` increasing in :math:`x`, :math:`\beta` must be
-positive, and a feature that neither increases nor decreases is in no model. Every term is then
-monotone by itself, and so are their sum and averages over models. That is sufficient for a monotone
-mean, not necessary.
-
-Whether a feature increases is tried on a grid over the training range of the covariate, beside the
-other covariates of some training rows.
+A model is excluded, as if its prior were zero, if a fitted coefficient has the wrong sign, or if
+its fitted linear predictor :math:`\sum_j \hat\beta_j F_j(x)` falls somewhere in a covariate in
+which it must not. The latter is tried on a grid over the training range of the covariate, beside
+the other covariates of some training rows. Averages of what only rises only rise, too.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self, final
 
 import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import Table
-from dbrm.evidence import AbstractEngine, AbstractPrepared
+from dbrm.evidence import AbstractEngine, AbstractPrepared, GaussianEngine
 from dbrm.evidence.gaussian import GaussianPopulation
 from dbrm.evidence.glm_population import AbstractGlmPopulation
 from dbrm.features import Feature, evaluate
 from dbrm.status import Status
 
-__all__ = ["ConstrainedPopulation", "Constraints"]
+__all__ = ["ConstrainedPopulation", "Constraints", "Terms"]
 
 # Values of the covariate that are tried, and training rows beside them.
 _GRID, _ROWS = 25, 100
-# Differences smaller than this share of the range of a feature are rounding.
+# Steps smaller than this share of what the terms contribute to them are rounding.
 _ROUNDING = 1e-9
-# Models that are fitted at a time.
-_AT_ONCE = 2_048
+# Numbers held at a time while models are checked.
+_AT_ONCE = 4_000_000
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What the constraints say about some features.
+
+    Parameters
+    ----------
+    signs
+        1 or -1 for the sign that a coefficient must have, 0 for any.
+    steps
+        By how much each feature (columns) changes from one value of a constrained covariate to the
+        next (rows), in the direction in which models must not fall.
+    """
+
+    signs: IntArray
+    steps: Matrix
+
+    @property
+    def concerned(self) -> Mask:
+        """Which features matter."""
+        return np.asarray((self.signs != 0) | np.any(self.steps != 0.0, axis=0))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Signs that coefficients must have.
+    """What fitted models must obey.
 
     Parameters
     ----------
     table
         The training rows.
     monotone
-        Covariates, with 1 where the mean must not decrease and -1 where it must not increase.
+        Groups of columns that increase with one covariate, such as itself and its logarithm, with 1
+        where models must not fall in it and -1 where they must not rise.
     signs
         Keys of features, with the sign of their coefficients.
     """
 
     table: Table
-    monotone: Mapping[str, int] = field(default_factory=dict)
+    monotone: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     signs: Mapping[int, int] = field(default_factory=dict)
-    _known: dict[int, int | None] = field(default_factory=dict, repr=False)
 
-    def sign(self, feature: Feature) -> int | None:
-        """Sign of a feature's coefficient: 1 or -1, 0 if there is none, ``None`` if any will do."""
-        if feature.key not in self._known:
-            wanted = {self.signs[feature.key]} if feature.key in self.signs else set()
-            for name in self.monotone.keys() & set(feature.covariates):
-                direction = self._direction(feature, name)
-                if direction is None:
-                    wanted |= {1, -1}
-                elif direction:
-                    wanted.add(direction * self.monotone[name])
-            self._known[feature.key] = None if not wanted else sum(wanted)
-        return self._known[feature.key]
-
-    def _direction(self, feature: Feature, name: str) -> int | None:
-        """1 if a feature only increases in a covariate, -1 if it only decreases, 0 if neither."""
-        own = self.table.column(name)
-        values = np.unique(own)
-        if values.size > _GRID:
-            values = values[np.round(np.linspace(0, values.size - 1, _GRID)).astype(np.int64)]
+    @cached_property
+    def _grids(self) -> list[tuple[tuple[str, ...], int, Table]]:
+        """For each covariate the rows on which features are compared, and how many a curve has."""
         n_rows = self.table.n_rows
-        rows = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(np.int64)
-        beside = np.repeat(self.table.values[rows], values.size, axis=0)
-        beside[:, self.table.names.index(name)] = np.tile(values, rows.size)
-        found, statuses = evaluate([feature], Table(self.table.names, beside))
-        if statuses[0] not in (Status.OK, Status.CONSTANT):
-            return None
-        curves = found[:, 0].reshape(rows.size, values.size)
-        steps, rounding = np.diff(curves, axis=1), _ROUNDING * max(float(np.ptp(curves)), 1e-300)
-        rises, falls = bool((steps > rounding).any()), bool((steps < -rounding).any())
-        return None if rises and falls else int(rises) - int(falls)
+        beside = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(np.int64)
+        found = []
+        for columns, direction in self.monotone.items():
+            own = [self.table.names.index(name) for name in columns]
+            # All of these columns increase with the covariate, and so does the sum of their ranks.
+            ranks = [np.unique(self.table.values[:, j], return_inverse=True)[1] for j in own]
+            _, rows = np.unique(np.sum(ranks, axis=0), return_index=True)
+            if rows.size > _GRID:
+                rows = rows[np.round(np.linspace(0, rows.size - 1, _GRID)).astype(np.int64)]
+            rows = rows[::direction]
+            values = np.repeat(self.table.values[beside], rows.size, axis=0)
+            for j in own:
+                values[:, j] = np.tile(self.table.values[rows, j], beside.size)
+            found.append((columns, rows.size, Table(self.table.names, values)))
+        return found
 
-    def of(self, features: Sequence[Feature], columns: Matrix) -> IntArray:
-        """Signs of the coefficients of some features: 0 for none, 2 for any.
+    def terms(self, features: Sequence[Feature], columns: Matrix) -> Terms:
+        """What is asked of some features.
 
         `columns` are theirs, or those of features equal to them up to an affine map.
         """
-        found = [self.sign(feature) for feature in features]
-        signs = np.array([2 if sign is None else sign for sign in found], dtype=np.int64)
-        for j in np.flatnonzero(np.abs(signs) == 1).tolist():
+        signs = np.array([self.signs.get(feature.key, 0) for feature in features], dtype=np.int64)
+        steps = [np.zeros((0, len(features)))]
+        for names, length, grid in self._grids:
+            part = np.zeros((grid.n_rows // length * (length - 1), len(features)))
+            for j, feature in enumerate(features):
+                if set(names) & set(feature.covariates):
+                    curves = evaluate([feature], grid)[0][:, 0].reshape(-1, length)
+                    part[:, j] = np.diff(curves, axis=1).ravel()
+            steps.append(part)
+        found = Terms(signs, np.vstack(steps))
+        for j in np.flatnonzero(found.concerned).tolist():
             own = evaluate([features[j]], self.table)[0][:, 0]
-            if (own - own.mean()) @ (columns[:, j] - columns[:, j].mean()) < 0:
-                signs[j] = -signs[j]
-        return signs
+            centred = columns[:, j] - columns[:, j].mean()
+            slope = float((own - own.mean()) @ centred) / float(centred @ centred)
+            found.steps[:, j] /= slope
+            found.signs[j] *= int(np.sign(slope))
+        return found
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ConstrainedPopulation(AbstractPrepared):
-    """A population in which models with a coefficient of the wrong sign have no evidence.
+    """A population in which models that do not obey have no evidence.
 
     Parameters
     ----------
-    always, signs
-        Signs of the coefficients of always-in features, and of those of the population.
+    always, free
+        What is asked of the always-in features, and of those of the population.
     """
 
     base: AbstractPrepared
     engine: AbstractEngine
     columns: Matrix
-    always: IntArray
-    signs: IntArray
+    always: Terms
+    free: Terms
 
     @property
     def enumeration_limit(self) -> int:  # type: ignore[override]
@@ -132,51 +150,75 @@ class ConstrainedPopulation(AbstractPrepared):
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         values, statuses = self.base.log_evidence(masks)
-        return self._constrain(masks, values.copy(), statuses.copy())
+        values, statuses = values.copy(), statuses.copy()
+        concerned = masks[:, : self.free.signs.size][:, self.free.concerned].any(axis=1)
+        concerned |= bool(self.always.concerned.any())
+        doubtful = np.flatnonzero(np.isfinite(values) & concerned)
+        width = max(len(self.free.steps) + masks.shape[1] ** 2, 1)
+        chunk = max(_AT_ONCE // width, 1)
+        for start in range(0, doubtful.size, chunk):
+            rows = doubtful[start : start + chunk]
+            wrong = rows[~self._obey(masks[rows])]
+            values[wrong], statuses[wrong] = -np.inf, Status.CONSTRAINED
+        return values, statuses
 
     @property
     def context(self) -> Self:
         return self
 
-    def _constrain(
-        self, masks: Masks, values: FloatArray, statuses: StatusArray
-    ) -> tuple[FloatArray, StatusArray]:
-        features = masks[:, : self.signs.size]
-        impossible: Mask = np.asarray(features[:, self.signs == 0].any(axis=1))
-        concerned = features[:, np.abs(self.signs) == 1].any(axis=1)
-        concerned |= bool((np.abs(self.always) == 1).any())
-        doubtful = np.flatnonzero(np.isfinite(values) & concerned & ~impossible)
-        for start in range(0, doubtful.size, _AT_ONCE):
-            rows = doubtful[start : start + _AT_ONCE]
-            impossible[rows] = ~self._obey(masks[rows])
-        impossible &= np.isfinite(values)
-        values[impossible], statuses[impossible] = -np.inf, Status.CONSTRAINED
-        return values, statuses
-
     def _obey(self, masks: Masks) -> Mask:
-        """Whether the fitted coefficients of models have the signs they must have."""
-        if isinstance(self.base, GaussianPopulation) and not (np.abs(self.always) == 1).any():
-            return self._obey_from_gram(self.base, masks)
-        if isinstance(self.base, AbstractGlmPopulation):
-            solved = self.base.solve_many(masks, firth=True)
-            fits = [solution.coefficients for solution in solved]
-        else:
-            fits = [fit.coefficients for fit in self.engine.fit_many(self.columns, masks)]
-        obeys = np.ones(len(masks), dtype=np.bool_)
-        for row, (mask, coefficients) in enumerate(zip(masks, fits, strict=True)):
-            signs = np.concatenate([self.always, self.signs[mask[: self.signs.size]]])
-            slopes = coefficients[1 : 1 + signs.size]
-            obeys[row] = not np.any((np.abs(signs) == 1) & (signs * slopes < 0))
-        return obeys
+        """Whether the fitted coefficients of models do what they must."""
+        always, free = self._coefficients(masks)
+        wrong = np.any(self.always.signs * always < 0, axis=1)
+        wrong |= np.any(self.free.signs * free < 0, axis=1)
+        if len(self.free.steps):
+            rises = always @ self.always.steps.T + free @ self.free.steps.T
+            size = np.abs(always) @ np.max(np.abs(self.always.steps), axis=0, initial=0.0)
+            size = size + np.abs(free) @ np.max(np.abs(self.free.steps), axis=0, initial=0.0)
+            wrong |= ~np.all(rises >= -_ROUNDING * size[:, None], axis=1)
+        return np.asarray(~wrong)
 
-    def _obey_from_gram(self, population: GaussianPopulation, masks: Masks) -> Mask:
-        """From the Gram matrix, the models of one size at a time."""
-        obeys, sizes = np.ones(len(masks), dtype=np.bool_), masks.sum(axis=1)
+    def _coefficients(self, masks: Masks) -> tuple[Matrix, Matrix]:
+        """Coefficients of always-in and free columns, zero where a column is not in the model."""
+        n_always, n_free = self.always.signs.size, self.free.signs.size
+        always, free = np.zeros((len(masks), n_always)), np.zeros((len(masks), n_free))
+        if isinstance(self.base, GaussianPopulation) and not self.always.concerned.any():
+            self._solve(self.base, masks, free)
+            return always, free
+        if isinstance(self.base, AbstractGlmPopulation):
+            scale = self.base.design.scale[1:]
+            solved = self.base.solve_many(masks, firth=True)
+            fits = [solution.coefficients[1:] for solution in solved]
+        else:
+            scale = np.ones(n_always + n_free)
+            fits = [fit.coefficients[1:] for fit in self.engine.fit_many(self.columns, masks)]
+        for row, (mask, slopes) in enumerate(zip(masks, fits, strict=True)):
+            own = np.flatnonzero(mask[:n_free])
+            always[row] = slopes[:n_always] / scale[:n_always]
+            free[row, own] = slopes[n_always : n_always + own.size] / scale[n_always + own]
+        return always, free
+
+    def _solve(self, population: GaussianPopulation, masks: Masks, free: Matrix) -> None:
+        """Write coefficients from the Gram matrix, the models of one size at a time."""
+        sizes = masks.sum(axis=1)
         for size in np.unique(sizes[sizes > 0]).tolist():
             rows = np.flatnonzero(sizes == size)
             members = np.nonzero(masks[rows])[1].reshape(-1, size)
             gram = population.gram[members[:, :, None], members[:, None, :]]
             slopes = np.linalg.solve(gram, population.cross[members][:, :, None])[:, :, 0]
-            signs = self.signs[members]
-            obeys[rows] = ~np.any((np.abs(signs) == 1) & (signs * slopes < 0), axis=1)
-        return obeys
+            free[rows[:, None], members] = slopes / self._lengths[members]
+
+    @cached_property
+    def _lengths(self) -> FloatArray:
+        """Lengths of the columns, freed of intercept and always-in ones, in weighted rows."""
+        engine = self.engine
+        assert isinstance(engine, GaussianEngine)
+        root = np.ones(engine.n_rows) if engine.weights is None else np.sqrt(engine.weights)
+        fixed = (
+            [root[:, None]]
+            if engine.always is None
+            else [root[:, None], root[:, None] * engine.always]
+        )
+        basis, _ = np.linalg.qr(np.hstack(fixed))
+        block = root[:, None] * self.columns
+        return np.asarray(np.linalg.norm(block - basis @ (basis.T @ block), axis=0))

@@ -233,8 +233,8 @@ class Problem:
                 self.engine.prepare(columns),
                 self.engine,
                 columns,
-                self.constraints.of(self.always, self.always_columns),
-                self.constraints.of(features, columns),
+                self.constraints.terms(self.always, self.always_columns),
+                self.constraints.terms(features, columns),
             )
         if self.out_of_core is None or self.subsampled:
             return self.engine.prepare(columns)
@@ -301,8 +301,6 @@ class Problem:
         status = Status(statuses[0])
         if status is Status.OK and self.information is not None:
             status = self.information.status(feature, columns)
-        if status is Status.OK and self.constraints is not None:
-            status = Status.CONSTRAINED if self.constraints.sign(feature) == 0 else status
         return feature, values[:, 0], status
 
     def marginal_strength(self) -> FloatArray:

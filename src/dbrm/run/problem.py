@@ -31,7 +31,7 @@ from dbrm.evolution import (
     Problem,
     resolve_strategy,
 )
-from dbrm.evolution.constraints import Constraints
+from dbrm.evolution.constraints import ConstrainedPopulation, Constraints
 from dbrm.evolution.information import InformationRule, has_long_tail
 from dbrm.evolution.units import Units
 from dbrm.features import (
@@ -266,7 +266,7 @@ def _constraints(
     always: tuple[Feature, ...],
     engine: AbstractEngine,
 ) -> Constraints | None:
-    """Signs of coefficients; the model without free features must obey them."""
+    """What models must obey; the one without free features does."""
     monotone, signs = settings.monotone or {}, settings.signs or {}
     if not (monotone or signs):
         return None
@@ -276,43 +276,43 @@ def _constraints(
     found = Constraints(
         table,
         {
-            column: upwards if way == "increasing" else -upwards
+            _increasing_columns(name, table): upwards if way == "increasing" else -upwards
             for name, way in monotone.items()
-            for column in _increasing_columns(name, table)
         },
         {
             feature.key: 1 if sign == "positive" else -1
             for feature, sign in zip(features, signs.values(), strict=True)
         },
     )
-    wanted = found.of(always, evaluate(always, table)[0])
-    slopes = engine.fit(np.empty((table.n_rows, 0))).coefficients[1 : 1 + wanted.size]
-    wrong = np.flatnonzero((wanted == 0) | ((np.abs(wanted) == 1) & (wanted * slopes < 0)))
-    if wrong.size:
-        name = str(always[wrong[0]])
+    alone = ConstrainedPopulation(
+        engine.prepare(nothing := np.empty((table.n_rows, 0))),
+        engine,
+        nothing,
+        found.terms(always, evaluate(always, table)[0]),
+        found.terms((), nothing),
+    )
+    if alone.evaluate(np.zeros(alone.size, dtype=np.bool_))[1] is Status.CONSTRAINED:
         msg = (
-            f"always= puts {name!r} into every model, where its coefficient is "
-            f"{slopes[wrong[0]]:.3g}, which signs= or monotone= forbids. Leave it "
-            "out of one of them."
+            "The model of the terms in always= alone does not obey signs= or monotone=, and every "
+            "model contains them. Leave a term out of always=, or the constraint."
         )
         raise InvalidSettingError(msg)
     return found
 
 
-def _increasing_columns(name: str, table: Table) -> list[str]:
+def _increasing_columns(name: str, table: Table) -> tuple[str, ...]:
     """Columns that increase with a covariate: itself, its logarithm, its levels in order."""
     made = (f"log({name})", f"{name}[>=")
     found = [column for column in table.names if column == name or column.startswith(made)]
     if found:
-        return found
+        return tuple(found)
     if any(column.startswith(f"{name}[") for column in table.names):
         msg = (
             f"monotone names {name!r}, a category whose levels have no order. Make it an ordered "
             "categorical, or name one of its columns."
         )
         raise InvalidSettingError(msg)
-    _check_columns("monotone", name, table)
-    return []
+    return _check_columns("monotone", name, table)
 
 
 def _groups(

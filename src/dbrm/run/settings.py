@@ -182,7 +182,7 @@ class Settings:
         numbers.
     monotone
         Covariates in which the mean response must not decrease, ``{"dose": "increasing"}``, or not
-        increase: every term of a model does so by itself, over the training range.
+        increase: checked for every fitted model over the training range.
     signs
         Features whose coefficients must be ``"positive"`` or ``"negative"`` in the models that
         contain them.
