@@ -41,10 +41,6 @@ class AbstractHazards(ABC):
     def take(self, model: int) -> "AbstractHazards":
         """Those of one model alone."""
 
-    @abstractmethod
-    def candidates(self, stratum: int) -> FloatArray | None:
-        """The only times at which the hazard grows; ``None`` if it always does."""
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,8 +78,20 @@ class WeibullHazards(AbstractHazards):
     def take(self, model: int) -> "WeibullHazards":
         return WeibullHazards([self.fits[model]])
 
-    def candidates(self, stratum: int) -> None:  # noqa: ARG002
-        return None
+    def invert(
+        self, model: int, predictor: Predictor, waiting: Column, normal: Column, other: Column
+    ) -> Column:
+        """Times whose log cumulative hazard is `waiting`, of parameters drawn by these normals."""
+        joint = self.fits[model].joint
+        assert joint is not None
+        # The log scale given the linear predictor.
+        across = predictor.design @ np.delete(joint.covariance[1], 1)
+        spread = np.sqrt(np.maximum(predictor.variance, np.finfo(float).tiny))
+        slope = across / spread
+        rest = np.sqrt(np.maximum(joint.covariance[1, 1] - slope**2, 0.0))
+        log_scale = joint.ancillary[1] + slope * normal + rest * other
+        log_time = predictor.location + spread * normal + np.exp(log_scale) * waiting
+        return np.asarray(np.exp(log_time))
 
 
 @final
@@ -125,6 +133,7 @@ class CoxHazards(AbstractHazards):
         return CoxHazards(self.times, self.strata, log_hazard, spread, [self.pulls[model]])
 
     def candidates(self, stratum: int) -> FloatArray:
+        """The only times at which the hazard of a stratum grows."""
         return np.asarray(self.times[self.strata == stratum])
 
     def _last_before(self, time: Column, stratum: IntArray) -> IntArray:

@@ -17,7 +17,7 @@ from dbrm.evidence import BoundEffect, Family, ModelFit, columns_of, find_link
 from dbrm.features import Covariate, Feature, Ranges, evaluate
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
-from dbrm.posterior.hazard import AbstractHazards, WeibullHazards
+from dbrm.posterior.hazard import AbstractHazards
 from dbrm.posterior.limits import Limits
 from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.source import Glm
@@ -173,7 +173,6 @@ class AveragedModels:
             designs=[d[:, uses] for d, uses in zip(own, self._uses.T, strict=True)],
             stratum=stratum,
             integrate=self.integrate,
-            predicts_time=isinstance(hazards, WeibullHazards),
         )
 
     def dropped_mass(self, table: Table) -> Column:

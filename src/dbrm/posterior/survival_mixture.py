@@ -6,15 +6,16 @@ Within a model the log cumulative hazard :math:`\log\Lambda(t | x)` of a new row
 .. math:: S(t | x) = \sum_M p(M | y) \int e^{-e^z} N(z; \mu_M(t), s_M^2(t))\, dz .
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.errors import InvalidSettingError
-from dbrm.posterior.hazard import AbstractHazards, Predictor
+from dbrm.posterior.hazard import AbstractHazards, CoxHazards, Predictor, WeibullHazards
 from dbrm.posterior.mixture import StudentMixture
 
 __all__ = ["SurvivalMixture"]
@@ -23,7 +24,7 @@ __all__ = ["SurvivalMixture"]
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 # Halvings that find a quantile of log time; where it is looked for, in units of log time.
-_HALVINGS, _REACH = 60, 40.0
+_HALVINGS, _REACH = 45, 40.0
 
 
 @final
@@ -48,7 +49,11 @@ class SurvivalMixture:
     designs: Sequence[Matrix]
     stratum: IntArray | None
     integrate: bool
-    predicts_time: bool
+
+    @property
+    def predicts_time(self) -> bool:
+        """Whether the linear predictor is a log time; otherwise it is a log hazard ratio."""
+        return isinstance(self.hazards, WeibullHazards)
 
     def point(self) -> Column:
         """What is predicted: the log hazard ratio under Cox's model, else the median time."""
@@ -64,17 +69,22 @@ class SurvivalMixture:
         second = np.einsum("mn,mn->n", self.weights, self.variances + self.locations**2)
         return np.asarray(np.sqrt(np.maximum(second - mean**2, 0.0)))
 
-    def _log_hazards(self, log_time: Column) -> tuple[Matrix, Matrix]:
-        """Location and standard deviation of the log cumulative hazard, models by rows."""
+    @property
+    def _known_stratum(self) -> IntArray:
         if self.stratum is None:
             msg = (
                 "The model has strata, each with a baseline hazard of its own: pass strata=, one "
                 "label for each row."
             )
             raise InvalidSettingError(msg)
+        return self.stratum
+
+    def _log_hazards(self, log_time: Column) -> tuple[Matrix, Matrix]:
+        """Location and standard deviation of the log cumulative hazard, models by rows."""
         locations, variances = np.empty((2, *self.weights.shape))
-        for model, design in enumerate(self.designs):
-            own = Predictor(self.locations[model], self.variances[model], design, self.stratum)
+        rows = np.arange(log_time.size)
+        for model in range(len(self.designs)):
+            own = self._predictor(model, rows)
             locations[model], variances[model] = self.hazards.at(model, log_time, own)
         return locations, np.sqrt(variances) if self.integrate else np.zeros_like(variances)
 
@@ -112,8 +122,21 @@ class SurvivalMixture:
 
     def quantile(self, level: float) -> Column:
         """Time that each row survives with probability ``1 - level``; infinite beyond the data."""
-        times = None if self.stratum is None else self.hazards.candidates(0)
-        return self._smooth_quantile(level) if times is None else self._step_quantile(level)
+        steps = self._steps
+        if steps is None:
+            found = self._smooth_quantile(level)
+        else:
+            found = steps.search(lambda times: self._survival(np.log(times)) <= 1.0 - level)
+        return np.where(np.isnan(self.weights[0]), np.nan, found)
+
+    @cached_property
+    def _steps(self) -> "_Steps | None":
+        """The times at which survival falls; ``None`` if it always does."""
+        if not isinstance(self.hazards, CoxHazards):
+            return None
+        stratum = self._known_stratum
+        times = [self.hazards.candidates(number) for number in range(int(stratum.max()) + 1)]
+        return _Steps.of(times, stratum)
 
     def _smooth_quantile(self, level: float) -> Column:
         middle = np.einsum("mn,mn->n", self.weights, self.locations)
@@ -122,39 +145,75 @@ class SurvivalMixture:
             middle = 0.5 * (low + high)
             late = self._survival(middle) <= 1.0 - level
             low, high = np.where(late, low, middle), np.where(late, middle, high)
-        return np.where(np.isnan(self.weights[0]), np.nan, np.exp(0.5 * (low + high)))
-
-    def _step_quantile(self, level: float) -> Column:
-        """The first event time at which survival is no larger."""
-        assert self.stratum is not None
-        out = np.full(self.stratum.size, np.inf)
-        times = [self.hazards.candidates(int(s)) for s in range(int(self.stratum.max()) + 1)]
-        last = np.array([own.size if own is not None else 0 for own in times])[self.stratum]
-        low, high = np.full(out.size, -1), last
-        while np.any(high - low > 1):
-            middle = np.minimum((low + high) // 2, last - 1)
-            own = np.array([times[s][k] for s, k in zip(self.stratum, middle, strict=True)])
-            late = self._survival(np.log(own)) <= 1.0 - level
-            active = high - low > 1
-            high = np.where(active & late, middle, high)
-            low = np.where(active & ~late, middle, low)
-        for row in np.flatnonzero(high < last):
-            out[row] = times[self.stratum[row]][high[row]]
-        return np.where(np.isnan(self.weights[0]), np.nan, out)
+        return np.asarray(np.exp(0.5 * (low + high)))
 
     def sample(self, rng: np.random.Generator, draws: int) -> Matrix:
         """Draws of the time, one row per draw; infinite beyond the data."""
-        levels = np.linspace(0.0, 1.0, 202)[1:-1]
-        grid = np.array([self.quantile(float(level)) for level in levels])
-        return _interpolate(levels, grid, rng.random((draws, self.weights.shape[1])))
+        n = self.weights.shape[1]
+        edges = np.cumsum(self.weights, axis=0)
+        out = np.full((draws, n), np.nan)
+        # The same numbers whatever the models: one set of them for each draw and row.
+        uniform, waiting = rng.random((draws, n)), np.log(rng.exponential(size=(draws, n)))
+        normal, other = rng.standard_normal((2, draws, n))
+        chosen = np.sum(uniform[None] > edges[:, None, :] / edges[-1], axis=0)
+        for model in np.unique(chosen):
+            draw, row = np.nonzero((chosen == model) & ~np.isnan(edges[-1]))
+            if not row.size:
+                continue
+            own = self._predictor(int(model), row)
+            noise = [values[draw, row] * self.integrate for values in (normal, other)]
+            out[draw, row] = self._draw(int(model), own, waiting[draw, row], *noise)
+        return out
+
+    def _draw(
+        self, model: int, own: Predictor, waiting: Column, normal: Column, other: Column
+    ) -> Column:
+        """Times at which log cumulative hazards with these deviations reach `waiting`."""
+        if self._steps is None:
+            assert isinstance(self.hazards, WeibullHazards)
+            return self.hazards.invert(model, own, waiting, normal, other)
+
+        def reached(times: Column) -> Mask:
+            location, variance = self.hazards.at(model, np.log(times), own)
+            return np.asarray(location + normal * np.sqrt(variance) >= waiting)
+
+        return self._steps.of_rows(own.stratum).search(reached)
+
+    def _predictor(self, model: int, rows: IntArray) -> Predictor:
+        """The linear predictor of some rows within a model."""
+        return Predictor(
+            self.locations[model, rows],
+            self.variances[model, rows],
+            self.designs[model][rows],
+            self._known_stratum[rows],
+        )
 
 
-def _interpolate(levels: FloatArray, grid: Matrix, uniform: Matrix) -> Matrix:
-    """Quantiles between those on a grid; steps between infinite ones."""
-    place = np.clip(np.searchsorted(levels, uniform) - 1, 0, levels.size - 2)
-    share = np.clip((uniform - levels[place]) / (levels[1] - levels[0]), 0.0, 1.0)
-    rows = np.arange(grid.shape[1])
-    low, high = grid[place, rows], grid[place + 1, rows]
-    with np.errstate(invalid="ignore"):
-        between = low + share * (high - low)
-    return np.where(np.isfinite(low) & np.isfinite(high), between, high)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """Event times of all strata, one after the other, and those of each row."""
+
+    times: FloatArray
+    begins: IntArray
+    stratum: IntArray
+
+    @classmethod
+    def of(cls, times: Sequence[FloatArray], stratum: IntArray) -> "_Steps":
+        begins = np.cumsum([0, *(own.size for own in times)])
+        return cls(np.concatenate(times), begins, stratum)
+
+    def of_rows(self, stratum: IntArray) -> "_Steps":
+        """The same for other rows."""
+        return _Steps(self.times, self.begins, stratum)
+
+    def search(self, reached: Callable[[Column], Mask]) -> Column:
+        """First time of each row from which on `reached` holds; infinite if there is none."""
+        begin, end = self.begins[self.stratum], self.begins[self.stratum + 1]
+        low, high, last = begin - 1, end, self.times.size - 1
+        while np.any(high - low > 1):
+            middle = np.clip((low + high) // 2, begin, np.maximum(end - 1, begin))
+            is_open, late = high - low > 1, reached(self.times[np.minimum(middle, last)])
+            high = np.where(is_open & late, middle, high)
+            low = np.where(is_open & ~late, middle, low)
+        return np.where(high < end, self.times[np.minimum(high, last)], np.inf)
