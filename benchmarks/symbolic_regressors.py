@@ -1,20 +1,18 @@
-"""dbrm, gplearn and pyoperon with one setting each, the same functions, and a time limit.
+"""dbrm, gplearn, pyoperon and RILS-ROLS with one setting each, the same functions, and a time limit.
 
 A method takes training data and seconds, and returns what it found: the prediction of the one
 formula it settles for, its text, and its other candidates with their weights. Seconds are
-processor time of this one process: wall time on a machine with nothing else to do.
+processor time of this one process: wall time on a machine with nothing else to do. `METHODS` has
+those that are installed.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from importlib.util import find_spec
+from math import ceil, log
 from time import perf_counter, process_time
 
 import numpy as np
-from gplearn.functions import make_function
-from gplearn.genetic import SymbolicRegressor as GplearnRegressor
-from known_formulas import ROWS
-from pyoperon.sklearn import SymbolicRegressor as OperonRegressor
 
 import dbrm
 import dbrm.evolution.chain
@@ -42,26 +40,21 @@ def count_processor_time():
     dbrm.run.runner.perf_counter = process_time
 
 
+# A plain call: nothing is set but the functions.
 DBRM = {
     "transforms": ["sin", "cos", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"],
-    "penalty": float(np.log(ROWS)),
-    "sweep_projections": True,
-    "max_complexity": 15,
-    "max_projection": 6,
-    "n_chains": 2,
-    "n_populations": 10_000,
     "random_state": SEED,
 }
 
 
 def run_dbrm(x, y, seconds):
     count_processor_time()
-    # A little is kept for merging the chains.
-    posterior = dbrm.fit(x, y, time_budget=0.9 * seconds, **DBRM)
+    posterior = dbrm.fit(x, y, time_budget=seconds, **DBRM)
     models = posterior._merged
     count = min(10, models.probability.size)
+    none = np.zeros(0, dtype=bool)
     fitted = [
-        posterior._fitted(models.models.features_of(k), float(models.probability[k]))
+        posterior._fit(models.models.features_of(k), none, float(models.probability[k]))
         for k in range(count)
     ]
     others = [(model.probability, model.predict) for model in fitted]
@@ -73,14 +66,7 @@ def _protected_exp(x):
         return np.exp(np.minimum(x, 50.0))
 
 
-_GPLEARN_EXP = make_function(function=_protected_exp, name="exp", arity=1)
-_GPLEARN_SQUARE = make_function(function=np.square, name="square", arity=1)
 GPLEARN = {
-    "function_set": (
-        *("add", "sub", "mul", "div", "sqrt", "log", "sin", "cos", "inv"),
-        _GPLEARN_EXP,
-        _GPLEARN_SQUARE,
-    ),
     "metric": "pearson",
     "population_size": 1000,
     "parsimony_coefficient": 0.001,
@@ -92,10 +78,18 @@ GPLEARN_GENERATIONS = 30
 
 def run_gplearn(x, y, seconds):
     """Restart with a new seed every 30 generations; slope and intercept by least squares."""
+    from gplearn.functions import make_function
+    from gplearn.genetic import SymbolicRegressor
+
+    functions = (
+        *("add", "sub", "mul", "div", "sqrt", "log", "sin", "cos", "inv"),
+        make_function(function=_protected_exp, name="exp", arity=1),
+        make_function(function=np.square, name="square", arity=1),
+    )
     ends = process_time() + seconds
     best, best_error, seed = None, np.inf, SEED
     while process_time() < ends:
-        model = GplearnRegressor(**GPLEARN, random_state=seed)
+        model = SymbolicRegressor(function_set=functions, **GPLEARN, random_state=seed)
         for generation in range(1, GPLEARN_GENERATIONS + 1):
             model.set_params(generations=generation)
             model.fit(x, y)
@@ -130,23 +124,40 @@ OPERON = {
 
 
 def run_operon(x, y, seconds):
-    """Restart with a new seed where it ends early; the formula of least BIC.
+    """Restart with a new seed where it ends early; the formula of least BIC counting constants.
 
     Its own limit is wall time; where that ends before the processor time, the run goes on.
     """
+    return _operon(x, y, seconds, lambda row: row["bayesian_information_criterion"])
+
+
+def run_operon_nodes(x, y, seconds):
+    """As above; BIC counts all nodes of the formula."""
+    n = len(y)
+
+    def criterion(row):
+        error = max(float(row["mean_squared_error"]), 1e-300)
+        return n * log(error) + float(row["complexity"]) * log(n)
+
+    return _operon(x, y, seconds, criterion)
+
+
+def _operon(x, y, seconds, criterion):
+    from pyoperon.sklearn import SymbolicRegressor
+
     ends = process_time() + seconds
     best, seed, others, model = None, SEED, [], None
     while best is None or ends - process_time() >= 0.5:
         limit = max(1, ceil(ends - process_time()))
         if model is None:
-            model = OperonRegressor(**OPERON, warm_start=True)
+            model = SymbolicRegressor(**OPERON, warm_start=True)
         started = perf_counter()
         model.set_params(max_time=limit, random_state=seed).fit(x, y)
         for row in model.pareto_front_:
             row["predict"] = _tree(model, row["tree"])
             others.append((1.0, row["predict"]))
-        candidate = min(model.pareto_front_, key=_criterion)
-        if best is None or _criterion(candidate) < _criterion(best):
+        candidate = min(model.pareto_front_, key=criterion)
+        if best is None or criterion(candidate) < criterion(best):
             best = candidate
         if perf_counter() - started < 0.8 * limit:
             model = None
@@ -154,12 +165,24 @@ def run_operon(x, y, seconds):
     return Found(best["predict"], best["model"], others[-60:])
 
 
-def _criterion(row):
-    return row["bayesian_information_criterion"]
-
-
 def _tree(model, tree):
     return lambda z: model.evaluate_model(tree, z)
 
 
-METHODS = {"dbrm": run_dbrm, "gplearn": run_gplearn, "pyoperon": run_operon}
+def run_rils(x, y, seconds):
+    """RILS-ROLS; its own limit is wall time."""
+    from rils_rols.rils_rols import RILSROLSRegressor
+
+    model = RILSROLSRegressor(max_seconds=ceil(seconds), random_state=SEED)
+    model.fit(x, y)
+    return Found(model.predict, str(model.model_string()), [(1.0, model.predict)])
+
+
+_ALL = {
+    "dbrm": ("dbrm", run_dbrm),
+    "gplearn": ("gplearn", run_gplearn),
+    "pyoperon": ("pyoperon", run_operon),
+    "pyoperon, nodes": ("pyoperon", run_operon_nodes),
+    "rils-rols": ("rils_rols", run_rils),
+}
+METHODS = {name: run for name, (package, run) in _ALL.items() if find_spec(package) is not None}
