@@ -27,8 +27,9 @@ from symbolic_regressors import METHODS  # noqa: E402
 
 NOISE, BUDGETS = (0.0, 0.001, 0.01, 0.1), (3.0, 20.0, 60.0)
 # Fresh points inside and outside; the share of them, near poles, that does not count; largest
-# distance from the law with other constants, as a share of the signal; smallest error allowed,
-# likewise; errors allowed, in standard errors; and smallest share of a constant that is not zero.
+# distance from the law with other constants, as a share of its weakest term; smallest error allowed,
+# as a share of the signal; errors allowed, in standard errors; and smallest share of a constant that
+# is not zero.
 FRESH, NEAR_POLES, SAME, ROUNDING, LIMIT, PRESENT = 500, 0.02, 1e-5, 1e-4, 3.0, 0.01
 # A fresh point counts if the law is at most so many times as large there as in the training rows.
 _LARGEST = 3.0
@@ -55,6 +56,8 @@ class Trial:
         slopes = self._slopes(self.x)
         covariance = (noise * spread) ** 2 * np.linalg.pinv(slopes.T @ slopes)
         slopes = self._slopes(self.points)
+        terms = np.std(slopes * formula.constants, axis=0)
+        self.weakest = min(spread, terms[terms > 1e-6 * spread].min())
         variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
         self.allowed = np.sqrt(variance + (ROUNDING * self.size) ** 2)
 
@@ -85,7 +88,8 @@ class Trial:
 
     def _is_same_form(self, values, sound):
         """Whether the law with some constants, none of them zero, gives these values."""
-        points, size, constants = self.points[sound], self.size[sound], self.formula.constants
+        points, constants = self.points[sound], self.formula.constants
+        size = self.weakest * self.size[sound] / self.size.min()
 
         def distance(shares):
             law = self.formula.with_constants(points, constants + shares * scale)
@@ -108,7 +112,9 @@ def run(formula, noise, method, budget):
     spent = process_time() - started
     right = [trial.passes(predict) for _, predict in found.others]
     exact = trial.passes(found.predict)
-    mass = sum(weight for (weight, _), is_right in zip(found.others, right, strict=True) if is_right)
+    mass = sum(
+        weight for (weight, _), is_right in zip(found.others, right, strict=True) if is_right
+    )
     return {
         "formula": formula.name,
         "half": formula.half,
@@ -137,7 +143,9 @@ def chosen(options):
 def run_all(options):
     rows = []
     if Path(options.out).exists():
-        rows = [row for row in read_rows(options.out) if not (options.again and wanted(row, options))]
+        rows = [
+            row for row in read_rows(options.out) if not (options.again and wanted(row, options))
+        ]
     known = {key(row) for row in rows}
     ends = monotonic() + 60.0 * options.minutes
     # Once, so that nothing is compiled while seconds are counted.

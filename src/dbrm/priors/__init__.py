@@ -6,7 +6,7 @@ of the `Counts` that is decorated with ``@MODEL_PRIORS.register(name)``.
 
 from dbrm._choices import import_modules
 from dbrm.priors.base import MODEL_PRIORS, Counts, ModelPrior
-from dbrm.priors.costs import WithCosts
+from dbrm.priors.costs import WithCosts, WithLongNumbers
 from dbrm.priors.structure import (
     Adaptive,
     BetaBinomial,
@@ -28,6 +28,7 @@ __all__ = [
     "ScriptWeights",
     "Uniform",
     "WithCosts",
+    "WithLongNumbers",
     "resolve_model_prior",
 ]
 

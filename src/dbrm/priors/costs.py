@@ -1,16 +1,21 @@
-"""Extra costs of single functions and covariates on top of any model prior."""
+"""Extra costs on top of any model prior: of functions and covariates, of long numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from functools import lru_cache
+from math import inf, log
 from typing import final
 
 from dbrm._typing import FloatArray, IntArray
 from dbrm.errors import InvalidSettingError
 from dbrm.features import Covariate, Feature, Modification, Product, Projection
+from dbrm.features.numbers import count_digits
 from dbrm.priors.base import ModelPrior
 
-__all__ = ["WithCosts"]
+__all__ = ["WithCosts", "WithLongNumbers"]
+
+# Digits of a number that its unit of complexity pays for.
+_PAID = 1
 
 
 @final
@@ -58,3 +63,45 @@ class WithCosts(ModelPrior):
             case Product():
                 return inside
         return inside
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WithLongNumbers(ModelPrior):
+    r"""A model prior that charges for the digits of fitted numbers inside features.
+
+    .. math:: w(F) = w_0(F) - \log 10 \sum_{\text{numbers in } F} \max(d - 1, 0)
+
+    with the significant digits :math:`d` of a number: one among :math:`10^d` that could be told
+    apart. Numbers inside are fitted, not integrated over as coefficients are, and the more precise
+    the data the more digits they have, so that without a charge a function with three numbers
+    would seem better than a sum of two terms. A half, or :math:`\pi`, is preferred to a longer
+    number that fits as well.
+
+    Parameters
+    ----------
+    base
+        The prior :math:`w_0`, which charges a unit of complexity for a number.
+    """
+
+    base: ModelPrior
+    name = "with-long-numbers"
+
+    def feature_log_prior(self, feature: Feature) -> float:
+        return self.base.feature_log_prior(feature) - log(10.0) * _long_digits(feature)
+
+    def size_log_prior(self, sizes: IntArray) -> FloatArray:
+        return self.base.size_log_prior(sizes)
+
+    def latent_log_prior(self, complexity: int) -> float:
+        return self.base.latent_log_prior(complexity)
+
+
+@lru_cache(maxsize=50_000)
+def _long_digits(feature: Feature) -> int:
+    """Digits beyond the first of the numbers that belong to the identity of a feature."""
+    digits = sum(_long_digits(child) for child in feature.children)
+    if isinstance(feature, Projection) and feature.weights_in_identity:
+        numbers = (*feature.weights, feature.bias or 0.0)
+        digits += sum(max(count_digits(number) - _PAID, 0) for number in numbers)
+    return digits

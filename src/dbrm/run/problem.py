@@ -46,7 +46,7 @@ from dbrm.features import (
     parse_feature,
     resolve_transforms,
 )
-from dbrm.priors import ModelPrior, WithCosts, resolve_model_prior
+from dbrm.priors import ModelPrior, WithCosts, WithLongNumbers, resolve_model_prior
 from dbrm.run.budget import DefaultSteps, build_part, search_budget
 from dbrm.run.inputs import RunInputs
 from dbrm.run.settings import Settings
@@ -144,6 +144,10 @@ def _model_prior(settings: Settings, inputs: RunInputs, *, n_transforms: int) ->
         n_covariates=inputs.table.n_columns,
         n_transforms=n_transforms if settings.traits.engineers else 0,
     )
+    strategy = resolve_strategy(settings.projection)
+    if settings.penalty == "adaptive" and not strategy.integrated:
+        # Weights that are drawn at random have all digits, whatever they are worth.
+        prior = WithLongNumbers(prior)
     return WithCosts(prior, settings.costs) if settings.costs else prior
 
 

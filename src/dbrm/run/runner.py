@@ -61,7 +61,7 @@ _MOST_COLUMNS = {True: 25, False: 16}
 _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Share of the time budget that the sweep may take.
-_SWEEP_SHARE = 1 / 3
+_SWEEP_SHARE = 1 / 2
 # Chains are added up to this number.
 _MOST_CHAINS = 12
 # Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.

@@ -145,8 +145,8 @@ class Settings:
     max_unique, max_evaluations, time_budget
         End a chain after this number of different models or of evaluations, or the run after
         this number of seconds. The limits are checked between populations, and between the steps
-        of samplers; the reversible samplers spend half of them on evolution, the sweep at most a
-        third of the time.
+        of samplers; the reversible samplers spend half of them on evolution, the sweep at most
+        half of the time.
     max_models
         End the run after this number of different models: each chain after its share of them.
     max_memory

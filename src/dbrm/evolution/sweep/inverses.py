@@ -23,6 +23,16 @@ class Function:
     transforms: tuple[Transform, ...]
     inverse: Callable[[Column], Column]
 
+    @property
+    def is_power(self) -> bool:
+        """Whether a scale inside is a scale outside."""
+        return all(np.isfinite(exponent_of(transform)) for transform in self.transforms)
+
+    @property
+    def is_exponential(self) -> bool:
+        """Whether a shift inside is a scale outside."""
+        return [transform.name for transform in self.transforms] == ["exp"]
+
     def value(self, argument: Column) -> Column:
         for transform in reversed(self.transforms):
             argument = transform.apply(argument)

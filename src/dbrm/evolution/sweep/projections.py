@@ -32,8 +32,10 @@ from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.inverses import IDENTITY, Function, exponent_of, invertible_functions
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.sweep.pool import SweepPool
+from dbrm.evolution.sweep.powers import Powers, log_linear_exponents, separable_exponents
 from dbrm.evolution.sweep.screening import invert, share_left
-from dbrm.features import Feature, Transform, multiply
+from dbrm.evolution.sweep.snapping import snapped_numbers
+from dbrm.features import Feature, Transform, evaluate, multiply
 from dbrm.status import Status
 
 __all__ = ["sweep_projections"]
@@ -51,6 +53,8 @@ _KEPT, _FITTED, _TAKE = 6, 3, 24
 _MOST_SIMPLE, _PLACES, _KEPT_BESIDE, _ROUNDS = 10, 4, 3, 5
 # A column whose weighted remainder is less than this share of it is a sum of others.
 _DEPENDENT = 1e-10
+# Products found on the log scale that have a column of their own.
+_MOST_PRODUCTS = 60
 
 
 def sweep_projections(
@@ -195,13 +199,19 @@ class _Search:
         held = max(k for k in range(1, 5) if k == 1 or sum(sizes[:k]) <= _MOST_INPUTS_ALONE)
         levels = build_levels(problem.table, names, rows, transforms, held)
         self._maker = Maker(levels, names, transforms)
-        columns = np.hstack([level.columns for level in levels])
+        room = np.full((rows.size, _MOST_PRODUCTS), np.nan)
+        columns = np.hstack([*(level.columns for level in levels), room])
         with np.errstate(all="ignore"):
             size = np.max(np.abs(columns), axis=0)
             self.sound = np.isfinite(size) & (size > 0)
             self._scale = np.where(self.sound, size, 1.0)
             self.columns = np.where(self.sound, columns, 0.0) / self._scale
-        self.complexity = np.repeat(np.arange(1, held + 1), [level.size for level in levels])
+        sizes = [level.size for level in levels]
+        self.complexity = np.repeat([*range(1, held + 1), 0], [*sizes, _MOST_PRODUCTS])
+        self._table, self._powers = problem.table.take(rows), Powers(transforms)
+        self._products: list[Feature] = []
+        self._first_product = int(sum(sizes))
+        self._bases, self._logs = self._positive(len(names))
         self.variation = float(np.sum((response - response.mean()) ** 2))
         self._counts = [int(n) for n in np.cumsum([level.size for level in levels])]
         self._counts_short = [n for n in self._counts if n <= _MOST_INPUTS]
@@ -212,12 +222,62 @@ class _Search:
         one = self._maker.feature(0)
         self.unit = -prior.feature_log_prior(multiply(one, one)) / 2.0
 
+    def _positive(self, count: int) -> tuple[list[Feature], Matrix]:
+        """The covariates that are never zero and have one sign, and their logarithms."""
+        one_sign = [
+            j
+            for j in range(count)
+            if self.sound[j] and np.all(self.columns[:, j] * self.columns[0, j] > 0.0)
+        ]
+        logs = np.log(np.abs(self.columns[:, one_sign] * self._scale[one_sign]))
+        return [self._maker.feature(j) for j in one_sign], logs
+
+    def feature(self, position: int) -> Feature:
+        """The feature of a column."""
+        if position < self._first_product:
+            return self._maker.feature(position)
+        return self._products[position - self._first_product]
+
+    def _position_of(self, exponents: FloatArray | None) -> int | None:
+        """The column of a product of powers; a new one unless it is known or there is no room."""
+        feature = None if exponents is None else self._powers.product(self._bases, exponents)
+        if feature is None or not self._problem.grammar.admits(feature):
+            return None
+        if feature not in self._products:
+            if len(self._products) == _MOST_PRODUCTS:
+                return None
+            column = evaluate([feature], self._table)[0][:, 0]
+            size = float(np.max(np.abs(column)))
+            if not 0.0 < size < np.inf:
+                return None
+            position = self._first_product + len(self._products)
+            self.columns[:, position] = column / size
+            self._scale[position], self.sound[position] = size, True
+            self.complexity[position] = feature.complexity
+            self._products.append(feature)
+        return self._first_product + self._products.index(feature)
+
+    def _separable(self) -> list[tuple[int, ...]]:
+        """Products of powers that the response may be a multiple of, by regressions of logarithms.
+
+        All covariates that seem to be factors, and all of them but one.
+        """
+        if not self._bases:
+            return []
+        exponents = separable_exponents(self._logs, self._y)
+        vectors = [exponents] if exponents.any() else []
+        if np.count_nonzero(exponents) > 1:
+            each = np.flatnonzero(exponents)
+            vectors += [np.where(np.arange(exponents.size) == j, 0.0, exponents) for j in each]
+        found = [self._position_of(vector) for vector in vectors]
+        return [(position,) for position in dict.fromkeys(found) if position is not None]
+
     def _factors(self, count: int, transforms: Sequence[Transform]) -> list[list[int]]:
         """For each covariate the positions of itself and its powers."""
         powers = [k for k, g in enumerate(transforms) if exponent_of(g) in (-1.0, 2.0)]
         return [[j, *(count + k * count + j for k in powers)] for j in range(count)]
 
-    def _products(self, most: int) -> Iterator[tuple[int, ...]]:
+    def _short_products(self, most: int) -> Iterator[tuple[int, ...]]:
         yield ()
         for size in range(1, min(most, len(self._atoms)) + 1):
             for covariates in combinations(self._atoms, size):
@@ -297,10 +357,13 @@ class _Search:
     def _best_attempts(self, most_factors: int, kept: int, pause: Pause) -> list[_Attempt]:
         """The best of each function: gains under different functions are not comparable."""
         best: list[_Attempt] = []
-        products = list(self._products(most_factors))
+        products = list(self._short_products(most_factors))
+        separable = self._separable()
         for function in self._functions:
             attempts = []
-            for positions in self._screened(products, function, kept):
+            # A plain sum without a factor is a law only if it has a long product in it.
+            alone = () if function.transforms else ((),)
+            for positions in (*alone, *separable, *self._screened(products, function, kept)):
                 if pause():
                     return best
                 column = np.prod(self.columns[:, list(positions)], axis=1)
@@ -312,8 +375,8 @@ class _Search:
 
     def _admits(self, attempt: _Attempt) -> bool:
         """Whether the law of an attempt keeps to the grammar, whatever its weights."""
-        children = [self._maker.feature(p) for p in attempt.children]
-        factor = [self._maker.feature(p) for p in attempt.factor]
+        children = [self.feature(p) for p in attempt.children]
+        factor = [self.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:
             return True
         law = attempt.function.feature(children, [1.0] * len(children), 1.0)
@@ -351,7 +414,11 @@ class _Search:
         # Simple inputs first: among many inputs a wrong one may fit better by chance.
         counts = self._counts if len(positions) < 2 else self._counts_short
         atoms = np.sort(np.concatenate(self._atoms))
-        for inputs in (atoms, *(np.arange(count) for count in counts)):
+        product = self._position_of(self._exponents(target, weight))
+        long = () if product is None else (np.append(atoms, product),)
+        if not (positions or function.transforms or long):
+            return None
+        for inputs in (*long, atoms, *(np.arange(count) for count in counts)):
             sum_ = _Sum(self, target, weight, inputs)
             children = sum_.grow([], most)
             attempt = _Attempt(0.0, positions, factor, function, sum_, children, weight == 0.0)
@@ -359,6 +426,10 @@ class _Search:
             if weighed is not None and (best is None or self._order(weighed) > self._order(best)):
                 best = weighed
         return best
+
+    def _exponents(self, target: Column, weight: Column) -> FloatArray | None:
+        """Exponents of the product that a function may be applied to."""
+        return log_linear_exponents(self._logs, target, weight) if self._bases else None
 
     def _order(self, attempt: _Attempt) -> tuple[bool, float]:
         """Laws that keep to the grammar come first, then those of larger gain."""
@@ -380,7 +451,7 @@ class _Search:
         return replace(attempt, expected_gain=self._expected_gain(attempt, left))
 
     def _cost(self, attempt: _Attempt, *, constant: bool = True) -> float:
-        features = [self._maker.feature(p) for p in (*attempt.children, *attempt.factor)]
+        features = [self.feature(p) for p in (*attempt.children, *attempt.factor)]
         return self.unit * (constant + sum(feature.complexity for feature in features))
 
     def _expected_gain(self, attempt: _Attempt, left: float, *, constant: bool = True) -> float:
@@ -401,28 +472,55 @@ class _Search:
 
     def _made(self, attempt: _Attempt) -> "_Law":
         """The features of an attempt, with weights fitted to the response, and their gain."""
-        children = [self._maker.feature(p) for p in attempt.children]
-        factor = [self._maker.feature(p) for p in attempt.factor]
+        children = [self.feature(p) for p in attempt.children]
+        factor = [self.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:
             parts = ((), *((child,) for child in children))
-            plain = [multiply(*factor, *part) for part in parts]
+            plain = [multiply(*factor, *part) for part in parts if factor or part]
             return _Law(attempt.expected_gain, self._cost(attempt), plain, self._y)
-        scale = self._scale[attempt.children]
         best = _Law(-np.inf, np.inf, [], self._y)
         for constant in (True, False):
             left, weights = self._fit(attempt, constant=constant)
             gain = self._expected_gain(attempt, left, constant=constant)
             if gain > best.gain and np.all(np.isfinite(weights)):
-                slopes = [float(weight) for weight in weights[int(constant) :] / scale]
-                bias = float(weights[0]) if constant else None
-                sum_ = self.columns[:, attempt.children] @ weights[int(constant) :] + (bias or 0.0)
-                best = _Law(
-                    gain,
-                    self._cost(attempt, constant=constant),
-                    [multiply(*factor, attempt.function.feature(children, slopes, bias))],
-                    attempt.factor_column * attempt.function.value(sum_),
-                )
+                numbers = np.concatenate([weights if constant else [0.0, *weights]])
+                best = self._spelt(attempt, numbers, gain, constant=constant)
         return best
+
+    def _spelt(
+        self, attempt: _Attempt, weights: FloatArray, gain: float, *, constant: bool
+    ) -> "_Law":
+        """The law with its fitted weights, the constant first: without what its coefficient says,
+        and with short numbers where these fit as well.
+        """
+        function, inputs = attempt.function, self.columns[:, attempt.children]
+        design = np.column_stack([np.ones(len(inputs)), inputs * self._scale[attempt.children]])
+        weights = np.concatenate([weights[:1], weights[1:] / self._scale[attempt.children]])
+        fixed = np.zeros(weights.size, dtype=np.bool_)
+        fixed[0] = not constant
+        if function.is_power:
+            # A power's scale belongs to its coefficient.
+            largest = 1 + int(np.argmax(np.abs(weights[1:]) * self._scale[attempt.children]))
+            weights = weights / abs(weights[largest])
+            fixed[largest] = True
+        elif function.is_exponential:
+            # So does an exponential's shift.
+            weights[0], fixed[0], constant = 0.0, True, False
+
+        def value(numbers: FloatArray) -> Column:
+            return attempt.factor_column * function.value(design @ numbers)
+
+        def slopes(numbers: FloatArray) -> Matrix:
+            slope = attempt.factor_column * function.slope(design @ numbers)
+            return np.asarray(slope[:, None] * design)
+
+        weights = snapped_numbers(weights, fixed, value, slopes, self._y)
+        children = [self.feature(p) for p in attempt.children]
+        factor = [self.feature(p) for p in attempt.factor]
+        bias = float(weights[0]) if constant else None
+        feature = function.feature(children, [float(weight) for weight in weights[1:]], bias)
+        cost = self._cost(attempt, constant=constant)
+        return _Law(gain, cost, [multiply(*factor, feature)], value(weights))
 
     def _fit(self, attempt: _Attempt, *, constant: bool) -> tuple[float, FloatArray]:
         """Share of the response's variance that is left, and the weights."""

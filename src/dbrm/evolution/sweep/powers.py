@@ -1,0 +1,193 @@
+r"""Powers of features, and products of powers found on the log scale.
+
+If :math:`y = c \prod_j x_j^{k_j}` then :math:`\log|y|` is linear in the :math:`\log|x_j|`, so that
+the exponents of a product of any length are found by one regression. If
+:math:`y = \prod_{j \in A} x_j^{k_j}\, h(x_B)`, a regression on all terms of second order of the
+logarithms has none that involve a covariate of :math:`A` beside its own slope. Exponents are
+multiples of one half. Both are proposals: what they propose is fitted and compared like everything
+else.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from typing import final
+
+import numpy as np
+
+from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm.evolution.sweep.inverses import exponent_of
+from dbrm.features import Feature, Transform, modify, multiply
+
+__all__ = ["Powers", "log_linear_exponents", "separable_exponents"]
+
+# Largest exponent, and largest distance of an estimate from a multiple of one half, as a number and
+# in standard errors.
+_LARGEST, _FAR, _NEAR, _STANDARD_ERRORS = 6.0, 0.15, 0.02, 4.0
+# Rows for every term of second order that separability is judged by.
+_ROWS_PER_TERM = 4
+# What dropping a term may add to the squares, beside what it does by chance.
+_CHANCE = 3.0
+# Share of the log response's variation that a product must explain to be worth a fit.
+_WORTH = 0.9
+# Distances of a constant from the extremes of the data, as shares of their range; constants that
+# are refined, and how often.
+_DISTANCES, _TRIED, _HALVINGS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 2, 10
+# Share of rows of one sign that makes the others outliers.
+_ONE_SIGN = 0.95
+
+
+@final
+class Powers:
+    """Powers that the transforms of a run can spell: squares, roots, inverses, one of another."""
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        self._by_exponent = {
+            exponent: transform
+            for transform in reversed(transforms)
+            if transform.base is None and np.isfinite(exponent := exponent_of(transform))
+        }
+
+    def feature(self, base: Feature, exponent: float) -> Feature | None:
+        """A feature to this power, a multiple of one half; ``None`` if it cannot be spelt."""
+        if exponent == 1.0:
+            return base
+        if exponent in self._by_exponent:
+            return modify(self._by_exponent[exponent], base)
+        if exponent < 0.0:
+            positive = self.feature(base, -exponent)
+            inverse = self._by_exponent.get(-1.0)
+            return None if positive is None or inverse is None else modify(inverse, positive)
+        if not exponent.is_integer():
+            root, power = self._by_exponent.get(0.5), self.feature(base, 2.0 * exponent)
+            return None if root is None or power is None else modify(root, power)
+        square = self._by_exponent.get(2.0)
+        factors = [base] * int(exponent % 2.0 if square else exponent)
+        factors += [modify(square, base)] * int(exponent // 2.0) if square else []
+        return multiply(*factors)
+
+    def product(self, bases: Sequence[Feature], exponents: FloatArray) -> Feature | None:
+        """The product of features to these powers; ``None`` if it cannot be spelt or is one."""
+        pairs = [(b, float(k)) for b, k in zip(bases, exponents, strict=True) if k != 0.0]
+        factors = [self.feature(base, exponent) for base, exponent in pairs]
+        found = [factor for factor in factors if factor is not None]
+        return multiply(*found) if found and len(found) == len(factors) else None
+
+
+def log_linear_exponents(logs: Matrix, target: Column, weight: Column) -> FloatArray | None:
+    """Exponents of the product that a target is, up to a constant; ``None`` if it looks like none.
+
+    Parameters
+    ----------
+    logs
+        Logarithms of the candidate factors, one column each, without missing values.
+    weight
+        Weight of each row: its error on the scale of the target, inverted. Zero for rows left out.
+    """
+    sound = np.isfinite(target) & (weight > 0.0)
+    if sound.sum() < 2 * logs.shape[1] + 5:
+        return None
+    logs, target, weight = logs[sound], target[sound], weight[sound]
+    low, high = float(target.min()), float(target.max())
+    # Constants are tried nearer and nearer to the extremes, on a scale of their distances.
+    distances = (high - low) * np.array(_DISTANCES)
+    constants = [0.0, *(low - distances), *(high + distances)]
+    fits = [_product_fit(logs, target - constant, weight) for constant in constants]
+    for k in np.argsort([left for left, _, _ in fits], kind="stable")[:_TRIED]:
+        left, estimate, error = _refined(fits[k], constants[k], logs, target, weight)
+        if not left < 1.0 - _WORTH:
+            return None
+        rounded, sure = _rounded(estimate, error)
+        if sure.all() and rounded.any():
+            return rounded
+    return None
+
+
+_Fit = tuple[float, FloatArray, FloatArray]
+
+
+def _product_fit(logs: Matrix, target: Column, weight: Column) -> _Fit:
+    """Share of the target's variation that a product leaves; its exponents and their errors."""
+    positive, negative = target > 0.0, target < 0.0
+    used = positive | negative
+    if used.sum() <= logs.shape[1] + 2:
+        return np.inf, np.zeros(0), np.zeros(0)
+    for sign in (positive, negative):
+        # A few rows of the other sign are noise.
+        if sign.mean() > _ONE_SIGN:
+            used = sign
+    size = np.abs(target[used])
+    # An error of the target is divided by it on the log scale.
+    root = weight[used] * size
+    root = np.minimum(root, 10.0 * np.median(root))
+    design = np.column_stack([np.ones(size.size), logs[used]])
+    response = np.log(size)
+    estimate, error, left = _regression(design * root[:, None], response * root)
+    centred = (response - np.average(response, weights=root**2)) * root
+    return left / max(float(centred @ centred), 1e-300), estimate[1:], error[1:]
+
+
+def _refined(fit: _Fit, constant: float, logs: Matrix, target: Column, weight: Column) -> _Fit:
+    """The fit with a better constant, unless that is zero, nearer to the data or further away."""
+    if constant == 0.0:
+        return fit
+    edge = float(target.min() if constant < target.mean() else target.max())
+    distance, factor = constant - edge, 1.5
+    for _ in range(_HALVINGS):
+        for changed in (distance * factor, distance / factor):
+            other = _product_fit(logs, target - edge - changed, weight)
+            if other[0] < fit[0]:
+                fit, distance = other, changed
+                break
+        else:
+            factor = np.sqrt(factor)
+    return fit
+
+
+def separable_exponents(logs: Matrix, response: Column) -> FloatArray:
+    """Exponents of covariates that are factors of the response, zero for the others."""
+    n_logs = logs.shape[1]
+    exponents = np.zeros(n_logs)
+    sound = np.isfinite(response) & (response != 0.0)
+    pairs = list(combinations_with_replacement(range(n_logs), 2))
+    if sound.sum() < _ROWS_PER_TERM * (1 + n_logs + len(pairs)):
+        return exponents
+    logs = (logs - logs.mean(axis=0))[sound]
+    squares = np.column_stack([logs[:, i] * logs[:, j] for i, j in pairs])
+    design = np.column_stack([np.ones(len(logs)), logs, squares])
+    target = np.log(np.abs(response[sound]))
+    _, _, rest = _regression(design, target)
+    for j in range(n_logs):
+        own = np.array([j in pair for pair in pairs])
+        kept = np.column_stack([np.ones(len(logs)), logs, squares[:, ~own]])
+        estimate, error, more = _regression(kept, target)
+        rounded, sure = _rounded(estimate[[1 + j]], error[[1 + j]])
+        spare = len(logs) - design.shape[1]
+        by_chance = _CHANCE * own.sum() * rest / spare + 1e-12 * float(target @ target)
+        if sure[0] and more - rest <= by_chance:
+            exponents[j] = rounded[0]
+    return exponents
+
+
+def _regression(design: Matrix, response: Column) -> tuple[FloatArray, FloatArray, float]:
+    """Least-squares estimates, their standard errors, and the squares that are left."""
+    lengths = np.linalg.norm(design, axis=0)
+    lengths = np.where(lengths > 0.0, lengths, 1.0)
+    if not (np.all(np.isfinite(lengths)) and np.isfinite(response @ response)):
+        nothing = np.full(lengths.size, np.nan)
+        return nothing, nothing, np.inf
+    design = design / lengths
+    inverse = np.linalg.pinv(design.T @ design, hermitian=True)
+    estimate = inverse @ (design.T @ response)
+    rest = response - design @ estimate
+    left = float(rest @ rest)
+    variance = left / max(len(response) - design.shape[1], 1)
+    error = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance)
+    return estimate / lengths, error / lengths, left
+
+
+def _rounded(estimate: FloatArray, error: FloatArray) -> tuple[FloatArray, Mask]:
+    """The nearest multiples of one half, and whether each is near enough."""
+    rounded = np.round(2.0 * estimate) / 2.0
+    distance = np.abs(estimate - rounded)
+    sure = (distance <= _FAR) & (distance <= _STANDARD_ERRORS * error + _NEAR)
+    return rounded, sure & (error < _FAR) & (np.abs(rounded) <= _LARGEST)
