@@ -349,3 +349,18 @@ def test_checks_against_responses_are_refused(table):
     posterior = dbrm.enumerate_models(table, "time", event="status", family="cox")
     with pytest.raises(InvalidSettingError, match=r"Use posterior\.concordance"):
         posterior.checks.residuals()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_plot_of_survival_curves(family, table):
+    """Curves begin at one and fall; those at high risk lie below."""
+    posterior = dbrm.enumerate_models(table, "time", event="status", family=family)
+    low, _, high = posterior.plot.survival().lines
+    for line in (low, high):
+        assert line.get_ydata()[0] == 1.0
+        assert np.all(np.diff(line.get_ydata()) <= 1e-12)
+    assert np.all(high.get_ydata()[1:] <= low.get_ydata()[1:])
+    assert len(posterior.plot.survival(table[:2]).lines) == 2
+    other = dbrm.enumerate_models(table[["a"]], table["time"], family="gamma")
+    with pytest.raises(InvalidSettingError, match="family='cox' or 'weibull'"):
+        other.plot.survival()

@@ -277,11 +277,11 @@ class PredictionMethods(ABC):
         for block in split_rows(self.recipe, X, offset, trials, exposure):
             check.look(block[0])
             stop = start + block[0].n_rows
-            yield from averaged.blocks(*block, self._number_strata(strata, start, stop))
+            yield from averaged.blocks(*block, self.number_strata(strata, start, stop))
             start = stop
         check.warn()
 
-    def _number_strata(self, strata: Any, start: int, stop: int) -> IntArray | None:
+    def number_strata(self, strata: Any, start: int, stop: int) -> IntArray | None:
         """Numbers of the strata of some rows; ``None`` if there are some but not given."""
         known = self.record.strata
         if not known:

@@ -6,6 +6,7 @@ import numpy as np
 
 from dbrm._typing import TableLike
 from dbrm.errors import InvalidSettingError
+from dbrm.evidence import JointFamily
 from dbrm.report.style import (
     BLUE,
     GREY,
@@ -72,8 +73,9 @@ def draw_dependence(
         heights = np.tile([0.0, 0.025, np.nan], seen.size)
         style: dict[str, Any] = {"color": SOFT, "linewidth": 0.4, "alpha": 0.5}
         axes.plot(ticks, heights, transform=axes.get_xaxis_transform(), **style)
-    name = posterior.record.response
-    tidy(axes, x=fit_text(axes, covariate, share=0.75), y=f"mean {name}")
+    name, family = posterior.record.response, posterior.family
+    label = family.predictor_label(name) if isinstance(family, JointFamily) else f"mean {name}"
+    tidy(axes, x=fit_text(axes, covariate, share=0.75), y=label)
     return axes
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from dbrm.evidence import JointFamily
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.posterior import Rows
 from dbrm.report import row_pictures
 from dbrm.report.effect_pictures import draw_dependence
@@ -75,7 +77,7 @@ def effect_pictures(posterior: "Posterior") -> list[Picture]:
         Picture(
             f"effect{number}",
             f"Effect of {name}",
-            "Mean response as it varies, the other covariates as they are; 95 % band.",
+            f"{_what(posterior)} as it varies, the other covariates as they are; 95 % band.",
             partial(draw_dependence, posterior, name, 0.95, None, **_EFFORT),
         )
         for number, name in enumerate(used[:_MOST_CURVES])
@@ -86,7 +88,7 @@ def effect_pictures(posterior: "Posterior") -> list[Picture]:
         Picture(
             f"surface{number}",
             f"{pair.first} and {pair.second} together",
-            "Mean response as both vary, the other covariates as they are. Dots are training "
+            f"{_what(posterior)} as both vary, the other covariates as they are. Dots are training "
             "rows; where there are none, the surface is extrapolated.",
             partial(plots.surface, pair.first, pair.second),
         )
@@ -95,9 +97,27 @@ def effect_pictures(posterior: "Posterior") -> list[Picture]:
     return pictures
 
 
+def _what(posterior: "Posterior") -> str:
+    """What curves of covariates show."""
+    family = posterior.family
+    if not isinstance(family, JointFamily):
+        return "Mean response"
+    label = family.predictor_label(posterior.record.response)
+    return f"{label[:1].upper()}{label[1:]}"
+
+
 def _of_models(posterior: "Posterior") -> list[Picture]:
     plots = Plots(posterior)
     pictures = [
+        Picture(
+            "survival",
+            "Survival curves",
+            "Training rows at low, middle and high risk; 95 % bands at each time.",
+            plots.survival,
+        )
+    ]
+    pictures = pictures if isinstance(posterior.family, SurvivalFamily) else []
+    pictures += [
         Picture(
             "inclusion",
             "Inclusion probabilities",

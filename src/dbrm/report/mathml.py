@@ -44,7 +44,8 @@ def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
     """
     intercept, *slopes = model.fit.coefficients.tolist()
     parts = [(f"{_left_side(model.response)} =", f"{model.response} =")]
-    parts.append((latex_number(intercept, digits), f"{intercept:.{digits}g}"))
+    if model.fit.has_intercept or not slopes:
+        parts.append((latex_number(intercept, digits), f"{intercept:.{digits}g}"))
     for slope, term in zip(slopes, model.terms, strict=True):
         sign, number = "-" if slope < 0 else "+", latex_number(abs(slope), digits)
         latex = rf"{{}} {sign} {number} \, {term.to_latex(digits=digits)}"

@@ -9,6 +9,7 @@ from dbrm.report import (
     effect_pictures,
     model_pictures,
     row_pictures,
+    survival_picture,
     tree_picture,
 )
 
@@ -128,6 +129,15 @@ class Plots:
                 raise InvalidSettingError(msg)
             first, second = str(pairs["first"][0]), str(pairs["second"][0])
         return effect_pictures.draw_surface(self._posterior, first, second, ax)
+
+    def survival(
+        self, X: TableLike | None = None, level: float = 0.95, strata: Any = None, ax: Any = None
+    ) -> "Axes":
+        """Survival curves of the first rows of `X`, with bands.
+
+        By default of training rows at low, middle and high risk (in the first stratum).
+        """
+        return survival_picture.draw_survival(self._posterior, X, level, strata, ax)
 
     def contributions(self, X: TableLike, row: int = 0, top: int = 8, ax: Any = None) -> "Axes":
         """What moves the prediction of one row of `X` away from the average row.

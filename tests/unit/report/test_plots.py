@@ -45,9 +45,9 @@ def arguments_of(name, table):
 
 
 def picture_names():
-    """Pictures of any posterior; that of latent effects needs some."""
+    """Pictures of any posterior; those of latent effects and of survival times need some."""
     methods = inspect.getmembers(Plots, inspect.isfunction)
-    others = ("overview", "latent")
+    others = ("overview", "latent", "survival")
     return [name for name, _ in methods if not name.startswith("_") and name not in others]
 
 
