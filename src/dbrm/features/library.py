@@ -190,7 +190,7 @@ _ROWS = (
         lambda x: abs_power_derivative(1.0 / 3.0)(np.abs(x)),
         lambda x: sp.sign(x) * sp.Abs(x) ** sp.Rational(1, 3),
         expression="where(x < 0, -(abs(x) ** (1 / 3)), abs(x) ** (1 / 3))",
-        latex=r"\sqrt[3]{#1}",
+        latex=r"\operatorname{cbrt}\left(#1\right)",
         parity="odd",
         kinks=(0.0,),
     ),

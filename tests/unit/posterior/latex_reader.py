@@ -19,6 +19,7 @@ FUNCTIONS = {
     r"\log": np.log,
     r"\sigma": expit,
     r"\operatorname{erf}": erf,
+    r"\operatorname{cbrt}": np.cbrt,
     r"\operatorname{GELU}": lambda x: x * ndtr(x),
     r"\operatorname{arcsinh}": np.arcsinh,
 }

@@ -269,7 +269,7 @@ def test_impossible_settings_are_named():
         GlmEngine(y, Jeffreys(), weights=np.zeros(3))
     with pytest.raises(InvalidSettingError, match="exposure needs the log link"):
         GlmEngine(y, Jeffreys(), exposure=np.ones(3))
-    with pytest.raises(UnknownNameError, match="Known: binomial, gamma, gaussian"):
-        GlmEngine(y, Jeffreys(), "weibull")
+    with pytest.raises(UnknownNameError, match="Known: beta, binomial"):
+        GlmEngine(y, Jeffreys(), "wald")
     with pytest.raises(UnknownNameError, match="Links: identity"):
         GlmEngine(y, Jeffreys(), link="loglog")

@@ -21,7 +21,7 @@ from dbrm._kernels.glm_math import log1p_unit, log_rising, safe_exp, trigamma
 from dbrm._kernels.glm_rows import BINOMIAL, LOGIT, expect, linearise, weight_slopes
 from dbrm._kernels.glm_sums import model_sums
 from dbrm.evidence.design import build_design, group_rows, in_blocks, independent_columns
-from dbrm.evidence.families import FAMILIES
+from dbrm.evidence.families import FAMILIES, CompiledFamily
 from dbrm.evidence.links import LINKS
 
 ULP = np.finfo(float).eps
@@ -189,6 +189,7 @@ PAIRS = [
     (family, link)
     for family in FAMILIES
     for link in LINKS
+    if isinstance(FAMILIES[family], CompiledFamily)
     if (family == "binomial") == (link in ("logit", "probit", "cloglog"))
     or (family == "binomial" and link in ("log", "identity"))
 ]

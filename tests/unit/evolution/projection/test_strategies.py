@@ -236,7 +236,9 @@ def test_settings_choose_the_strategy(rng):
     from dbrm.run.problem import build_problem
 
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
-    extras = dict.fromkeys(("sample_weight", "offset", "trials", "exposure"))
+    extras = dict.fromkeys(
+        ("sample_weight", "offset", "trials", "exposure", "event", "entry", "strata")
+    )
 
     def strategy(**options):
         inputs = read_in_memory(X, y, dbrm.Settings(**options), extras=extras)
