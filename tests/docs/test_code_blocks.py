@@ -21,8 +21,53 @@ def blocks(text):
     return BLOCK.findall(text)
 
 
-def words(text):
-    return set(re.findall(r"[A-Za-z_]{2,}", text))
+# Words with their signs, and numbers.
+TOKEN = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?|[^\W\d]\w*")
+# A printed number may differ by this share of it, and by one unit of its last digit: fits are
+# the same on one machine, but their last digits are not on all.
+SHARE = 0.01
+
+
+def tokens(text):
+    """Words and numbers of a text, without its signs and frames."""
+    return TOKEN.findall(text.replace("\u2212", "-"))
+
+
+def number(token):
+    try:
+        return float(token.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def close(said, found):
+    """Whether a printed token is the one the page shows, numbers up to the tolerance."""
+    first, second = number(said), number(found)
+    if first is None or second is None:
+        return said == found
+    digits = len(said.partition("e")[0].partition(".")[2])
+    unit = 10.0**-digits * (10.0 ** int(said.partition("e")[2] or 0))
+    return abs(first - second) <= SHARE * abs(second) + 1.001 * unit
+
+
+def find_line(line, printed):
+    """Position of the tokens of a line among those printed, one after the other, or None."""
+    wanted = tokens(line)
+    for start in range(len(printed) - len(wanted) + 1):
+        if all(map(close, wanted, printed[start : start + len(wanted)])):
+            return start
+    return None
+
+
+# What depends on the machine: seconds, and how many models were evaluated until a time.
+TIMED = re.compile(r"\d s\b|\d s;|seconds|\bMB\b|evaluations")
+
+
+def missing_lines(content, printed):
+    """Lines of a page's output that the code did not print."""
+    known = tokens(printed)
+    lines = [line for line in content.splitlines() if tokens(line) and not TIMED.search(line)]
+    return [line for line in lines if find_line(line, known) is None]
 
 
 @pytest.fixture
@@ -61,7 +106,8 @@ MARKED = [
 def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """Blocks of one page run in order in one namespace; a ``text`` block is what was printed.
 
-    Only words are compared: times and last digits differ between machines.
+    Every line of it must have been printed, its words exactly and its numbers to one percent and
+    one unit of the last digit; lines with seconds or counts of evaluations are left out.
     """
     monkeypatch.chdir(tmp_path)
     namespace, printed = {"__name__": "__main__"}, ""
@@ -70,7 +116,7 @@ def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, ca
             exec(compile(content, str(page), "exec"), namespace)
             printed = capsys.readouterr().out
         elif language == "text" and printed:
-            assert words(content) <= words(printed)
+            assert missing_lines(content, printed) == []
 
 
 def test_blocks_are_found():
@@ -78,6 +124,15 @@ def test_blocks_are_found():
     languages = [language for page in PAGES for language, _ in blocks(page.read_text("utf-8"))]
     assert languages.count("python") >= 3
     assert languages.count("text") >= 1
+
+
+def test_a_wrong_number_would_be_noticed():
+    """Negative control, with a number that is close enough."""
+    assert missing_lines("probability 0.7697", "The probability 0.7701 of this") == []
+    assert missing_lines("probability 0.7697", "The probability 0.1029 of this") != []
+    assert missing_lines("12,000 rows", "12,010 rows") == []
+    assert missing_lines("chains agree", "chains disagree") != []
+    assert missing_lines("1,000 models, 3.1 s", "900 models, 4 s") == []
 
 
 def test_the_commands_of_the_readme_are_those_that_ci_runs():
