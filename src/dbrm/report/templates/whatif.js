@@ -20,7 +20,7 @@
     const size = Math.abs(value);
     const text = size !== 0 && (size < 1e-4 || size >= 1e6)
       ? value.toExponential(3) : String(Number(value.toPrecision(5)));
-    return text.replace("-", "\u2212");
+    return text.replaceAll("-", "\u2212");
   }
 
   function levels(input, label) {
@@ -98,12 +98,16 @@
     const body = section.querySelector(".moves tbody");
     const order = contributions.parts.map((value, j) => [value, j])
       .filter((pair) => pair[0] !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
-    const rows = order.slice(0, shown).map(([value, j]) => [data.labels[j], value]);
-    if (order.length > shown) {
-      const others = order.slice(shown).reduce((total, pair) => total + pair[0], 0);
-      rows.push([String(order.length - shown) + " others together", others]);
+    const largest = order.length ? Math.abs(order[0][0]) : 1;
+    // What would be too small to see is summed up.
+    const visible = order.filter((pair) => Math.abs(pair[0]) > 1e-3 * largest).slice(0, shown);
+    const rows = visible.map(([value, j]) => [data.labels[j], value]);
+    const hidden = order.slice(visible.length);
+    if (hidden.length) {
+      const others = hidden.reduce((total, pair) => total + pair[0], 0);
+      const count = String(hidden.length);
+      rows.push([count + (hidden.length === 1 ? " other" : " others together"), others]);
     }
-    const largest = Math.max(...rows.map((row) => Math.abs(row[1])), 1e-300);
     body.replaceChildren(...rows.map(function ([name, value]) {
       const row = element("tr");
       const bar = element("td", "track");
