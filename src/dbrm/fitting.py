@@ -73,7 +73,8 @@ def fit(
     strata
         Groups with a baseline hazard of their own under ``family="cox"``; a column of `X`, too.
     **settings
-        See `dbrm.Settings`.
+        See `dbrm.Settings`. Often wanted: `family`, `transforms`, ``n_jobs=-1`` for all cores,
+        `time_budget` in seconds, `random_state`.
 
     Returns
     -------

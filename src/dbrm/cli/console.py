@@ -19,6 +19,7 @@ __all__ = [
     "find_column",
     "in_options",
     "json_text",
+    "settings_as_options",
     "show_errors",
 ]
 
@@ -92,6 +93,8 @@ def in_options(message: str) -> str:
     """Say in terms of options what a message says in terms of Python's arguments."""
     for pattern, text in _TRANSLATIONS:
         message = re.sub(pattern, text, message, flags=re.DOTALL)
+    message = re.sub(rf"^({_NAME})(?= must be)", lambda match: _option(match[1]), message)
+    message = message.replace("must be one of None, ", "must be one of ")
     message = re.sub(rf"\b({_NAME})=\[([^\]]*)\]", _as_option, message)
     message = re.sub(rf"\b({_NAME})='([^']*)'", _as_option, message)
     message = re.sub(rf"\b({_NAME})=([\w.-]*\w)", _as_option, message)
@@ -99,9 +102,14 @@ def in_options(message: str) -> str:
     return re.sub(rf"(?<![\w-])({plain})\b=?", lambda match: _option(match[1]), message)
 
 
+def settings_as_options(summary: str) -> str:
+    """Write the settings that a summary advises as options; names and formulas stay as they are."""
+    return re.sub(r"\b(n_chains|n_populations|time_budget)=(\d+)", _as_option, summary)
+
+
 def _as_option(match: re.Match[str]) -> str:
     value = match[2].replace("'", "").replace(", ", ",")
-    if not re.fullmatch(r"[\w.,/\-]+", value):
+    if not re.fullmatch(r"-?\w[\w.,/\-]*", value):
         value = f"'{value}'"
     return f"{_option(match[1])} {value}"
 

@@ -36,7 +36,7 @@ def demo(
         f"{len(planets)} planets of other stars, {planets.shape[1]} columns "
         f"(Open Exoplanet Catalogue).\nWhat determines the size of an orbit, {RESPONSE}?\n"
     )
-    posterior = fit(planets, axis, transforms="paper-g1", random_state=seed, progress=True)
+    posterior = fit(planets, axis, transforms="paper-g1", random_state=seed)
     record = posterior.record
     for part in (_best_model(posterior), feature_table(posterior, 3), model_table(posterior, 2)):
         console.print(part)

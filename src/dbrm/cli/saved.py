@@ -16,6 +16,7 @@ from dbrm.cli.console import (
     Separator,
     find_column,
     json_text,
+    settings_as_options,
     show_errors,
 )
 from dbrm.errors import DBRMWarning
@@ -52,7 +53,7 @@ def print_posterior(posterior: "Posterior", *, top: int = 10, as_json: bool = Fa
     if as_json:
         typer.echo(json_text(_facts(posterior, top)))
     else:
-        typer.echo(posterior.summary(top), nl=False)
+        typer.echo(settings_as_options(posterior.summary(top)), nl=False)
 
 
 def _facts(posterior: "Posterior", top: int) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def _read_text(layout: Layout, path: str, decimal: str | None) -> dict[str, Any]
         # A point is then no decimal point: 1.234 may be more than a thousand.
         columns = _parse(layout, as_text=True)
         formats = _find_formats(columns, decimal)
+    changed: dict[str, list[str]] = {}
     for name, form in formats.items():
         resolved = _resolve(form, layout, columns) if form.ambiguous else form
         if resolved is None:
@@ -101,7 +102,10 @@ def _read_text(layout: Layout, path: str, decimal: str | None) -> dict[str, Any]
                 "between thousands. Say which: decimal=',' or decimal='.'."
             )
             raise InvalidFileError(msg)
-        columns[name] = _to_numbers(name, columns[name], resolved, layout.notes)
+        columns[name], how = _to_numbers(name, columns[name], resolved)
+        for note in how:
+            changed.setdefault(note, []).append(name)
+    layout.notes.extend(f"{note} in {quote(names, limit=5)}" for note, names in changed.items())
     return columns
 
 
@@ -150,23 +154,22 @@ def _resolve(form: NumberFormat, layout: Layout, columns: dict[str, Any]) -> Num
     return NumberFormat(",", "", form.unit) if layout.separator == ";" else None
 
 
-def _to_numbers(name: str, column: Any, form: NumberFormat, notes: list[str]) -> Any:
+def _to_numbers(name: str, column: Any, form: NumberFormat) -> tuple[Any, list[str]]:
+    """Return the numbers, and what was recognised."""
     texts = _distinct(column)
     marks = sorted(text for text in texts if is_missing_mark(text))
     numbers = {text: np.nan if text in marks else form.read(text) for text in texts}
-    said = []
+    how = []
     if form.decimal == "," and any("," in text for text in texts):
-        said.append("decimal commas")
+        how.append("decimal commas")
     if form.thousands:
-        said.append("marks between thousands")
+        how.append("marks between thousands")
     if form.unit:
-        said.append(f"the unit {form.unit!r}")
-    if said:
-        notes.append(f"column {name!r} is read as numbers with {' and '.join(said)}")
+        how.append(f"numbers with the unit {form.unit!r}")
     if marks:
-        notes.append(f"{quote(marks, limit=3)} in column {name!r} counts as missing")
+        how.append(f"{quote(marks, limit=3)} as missing values")
     values = [numbers.get(text, np.nan) for text in column.to_list()]
-    return nw.new_series(name, values, nw.Float64, backend="pandas")
+    return nw.new_series(name, values, nw.Float64, backend="pandas"), how
 
 
 def _read_binary(path: str, suffix: str) -> Any:

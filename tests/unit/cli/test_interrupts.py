@@ -81,7 +81,11 @@ def test_resume_goes_on_from_a_folder(table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["fit", "data.csv", "--response", "y", "--resume", "run"], 2, "leave DATA and --response"),
+        (
+            ["fit", "data.csv", "--response", "y", "--resume", "run"],
+            2,
+            "leave DATA, --response and",
+        ),
         (["fit", "--resume", "nowhere"], 1, "nowhere"),
         (["fit"], 2, "give a table and --response"),
         (["fit", "data.csv", "--response", "y", "--checkpoint", "data.csv"], 1, "data.csv"),

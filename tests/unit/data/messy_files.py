@@ -96,7 +96,7 @@ FILES = {
     "marks of missing values": MessyFile(
         rows(["?", "n/a", "-", *SIZE[3:]], PRICE, SITES),
         {"size": [np.nan] * 3 + list(SIZE[3:]), "price": PRICE},
-        notes="counts as missing",
+        notes="'?' as missing values in 'size'",
     ),
     "codes of missing values": MessyFile(
         rows([-999.0, -999.0, -999.0, *SIZE[3:]], PRICE, SITES),

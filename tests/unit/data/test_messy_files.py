@@ -1,19 +1,16 @@
 """Messy files end in the right numbers, a finding or a message; never in silence."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tests.unit.data.messy_files import FILES, N_ROWS
+from typer.testing import CliRunner
 
-sys.path.insert(0, str(Path(__file__).parent))
-from messy_files import FILES, N_ROWS
-
+from dbrm.cli.app import app
 from dbrm.data.files import read_file
 from dbrm.errors import InvalidFileError
 from dbrm.run.data_check import find_problems
 
-pytestmark = pytest.mark.parametrize("what", FILES)
+EFFORT = ["--n-chains", "1", "--n-populations", "1", "--seed", "1", "--transforms", "tanh"]
 
 
 def write(folder, what):
@@ -23,6 +20,11 @@ def write(folder, what):
     return path
 
 
+def run(*arguments):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(part) for part in arguments])
+
+
+@pytest.mark.parametrize("what", FILES)
 def test_a_messy_file_is_read_or_refused(what, tmp_path):
     messy, path = FILES[what], write(tmp_path, what)
     if messy.refuses:
@@ -39,3 +41,40 @@ def test_a_messy_file_is_read_or_refused(what, tmp_path):
     assert messy.finds.items() <= kinds.items()
     # Nothing is said about columns that are as they should be.
     assert not set(messy.reads) & set(kinds) - set(messy.finds)
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_the_command_line_tells_the_same(what, tmp_path):
+    messy, path = FILES[what], write(tmp_path, what)
+    result = run("check", path, "--response", "price")
+    assert result.exit_code == (1 if messy.refuses else 0), result.output
+    if messy.refuses:
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
+    for name, kind in messy.finds.items():
+        assert f"{kind}: Column {name!r}" in result.stdout
+    # Nothing is said in terms of Python.
+    assert not {"Traceback", "pandas", "X[name]"} & set(result.output.split())
+    assert "ignore=[" not in result.output
+
+
+@pytest.mark.parametrize("what", ["semicolons and decimal commas", "units", "a title above"])
+def test_a_messy_file_gives_the_right_fit(what, tmp_path):
+    result = run("fit", write(tmp_path, what), "--response", "price", *EFFORT)
+    assert result.exit_code == 0, result.output
+    # The truth is 10 + 3 size.
+    slope = float(result.stdout.split("*size")[0].split()[-1])
+    assert slope == pytest.approx(3.0, abs=0.3)
+
+
+def test_what_was_not_recognised_can_be_said(tmp_path):
+    path = write(tmp_path, "thousands or decimals")
+    for decimal, low, high in ((",", 1.0, 10.0), (".", 1000.0, 10_000.0)):
+        size = np.asarray(read_file(path, decimal=decimal).columns["size"], dtype=float)
+        assert low < size.min() < size.max() < high
+    assert run("check", path, "--decimal", ",").exit_code == 0
+    assert "--decimal ','" in run("check", path).stderr
+    with pytest.raises(InvalidFileError, match="no encoding 'klingon'"):
+        read_file(path, encoding="klingon")
+    path.write_text("a:b\n1:2\n3:4\n")
+    assert list(read_file(path, separator=":").columns) == ["a", "b"]
