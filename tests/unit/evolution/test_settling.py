@@ -156,3 +156,25 @@ def test_only_compiled_likelihoods_search_beside_settled_columns(rng):
     prior = Jeffreys("unit_information")
     assert GlmEngine(y, prior, family="binomial").settling_limit > 0
     assert GlmEngine(y, prior, family="binomial", link=Doubled()).settling_limit == 0
+
+
+def test_a_chain_goes_on_from_a_population_with_settled_features(columns, rng, pose):
+    """Bit for bit, as if it had not been interrupted."""
+    from dbrm.evolution.algorithms.gmjmcmc import Gmjmcmc
+
+    y = columns @ np.ones(9) + 0.1 * rng.normal(size=120)
+    problem = pose(columns, y, population_size=6, max_model_size=14, n_populations=12)
+    whole = Gmjmcmc(np.random.default_rng(3), problem)
+    while not whole.finished:
+        whole.advance(1)
+    first = Gmjmcmc(np.random.default_rng(3), problem)
+    for _ in range(7):
+        first.advance(1)
+    second = Gmjmcmc(np.random.default_rng(99), problem)
+    second.set_state(first.get_state())
+    while not second.finished:
+        second.advance(1)
+    models, again = whole.result().models, second.result().models
+    assert int(np.diff(models.starts).max()) > 6
+    for name in ("members", "starts", "log_evidence", "log_prior"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(models, name))
