@@ -234,32 +234,31 @@ def fit_once(n, rows, device, quick):
 
 # Does it matter that all models of a population are evaluated?
 
-ARMS = ("CPU, refined", "refined", "exact")
+ARMS = ("refined", "exact")
 
 
-def measure_accuracy(device, seeds, seconds, quick):
+def measure_accuracy(device, seeds, seconds, keep):
     """Spam and breast cancer with refined and with exact populations, for the same seeds.
 
-    Both are evaluated on the device, and all else is the same, the sweep before the search, too;
-    the default on the CPU beside them. Several processes share the device; none starts a seed
-    after so many seconds.
+    Both are evaluated on the device, and all else is the same, the sweep before the search, too.
+    Several processes share the device; none starts a seed after so many seconds.
     """
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    names = ("breast cancer", "spam")
-    tasks = [(device, name, seed) for seed in range(1 if quick else seeds) for name in names]
-    found, ends = [], perf_counter() + seconds
-    workers = 1 if quick else max(os.cpu_count() - 4, 1)
+    tasks = [(device, name, seed) for seed in range(seeds) for name in ("breast cancer", "spam")]
+    ends = perf_counter() + seconds
+    # The first fits compile programs for all others.
+    found = [row for task in tasks[:2] for row in score_arms(*task)]
+    workers = max(os.cpu_count() - 2, 1)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(score_arms, *task) for task in tasks]
+        waiting = [pool.submit(score_arms, *task) for task in tasks[2:]]
         for future in as_completed(waiting):
-            if future.cancelled():
-                continue
-            found += future.result()
+            if not future.cancelled():
+                found += future.result()
+                keep(found)
             if perf_counter() > ends:
                 for other in waiting:
                     other.cancel()
-    # The same seeds for all data and arms.
-    return sorted(found, key=lambda row: (row["data"], row["seed"], ARMS.index(row["arm"])))
+    return found
 
 
 def score_arms(device, name, seed):
@@ -268,12 +267,12 @@ def score_arms(device, name, seed):
 
     split = load_spam() if name == "spam" else load_breast_cancer()
     exact = DevicePopulation.expansion_limit
+    refined = property(lambda population: population.base.expansion_limit)
     found = []
     for arm in ARMS:
-        refined = property(lambda population: population.base.expansion_limit)
         DevicePopulation.expansion_limit = exact if arm == "exact" else refined
-        where = "cpu" if arm == ARMS[0] else device
-        found.append({"data": name, "seed": seed, "arm": arm} | score(split, seed, where))
+        found.append({"data": name, "seed": seed, "arm": arm} | score(split, seed, device))
+        print(found[-1], flush=True)
     DevicePopulation.expansion_limit = exact
     return found
 
@@ -449,9 +448,16 @@ def main():
     if not (options.quick or options.page) and not load_program().find_devices("gpu"):
         print("There is no graphics processor here: nothing is measured.")
         return
+    options.folder.mkdir(parents=True, exist_ok=True)
     for part in () if options.page else PARTS:
         if options.only not in (None, part):
             continue
+
+        def keep(numbers, part=part):
+            kept = {"measured": machine(), "numbers": numbers}
+            text = json.dumps(kept, indent=1, default=float) + "\n"
+            (options.folder / f"{part}.json").write_text(text, encoding="utf-8")
+
         if part == "limits":
             numbers = measure_limits(options.quick)
         elif part == "evaluations":
@@ -459,13 +465,11 @@ def main():
         elif part == "chains":
             numbers = measure_chains(platform, options.quick)
         elif part == "accuracy":
-            numbers = measure_accuracy(device, options.seeds, options.seconds, options.quick)
+            seeds = 2 if options.quick else options.seeds
+            numbers = measure_accuracy(device, seeds, options.seconds, keep)
         else:
             numbers = measure_fits(device, options.rows, options.quick)
-        options.folder.mkdir(parents=True, exist_ok=True)
-        kept = {"measured": machine(), "numbers": numbers}
-        text = json.dumps(kept, indent=1, default=float) + "\n"
-        (options.folder / f"{part}.json").write_text(text, encoding="utf-8")
+        keep(numbers)
     if options.page or options.only is None:
         write_page(options.folder)
 

@@ -11,6 +11,10 @@ __all__ = ["choose_platform", "load_program", "padded_rows", "padded_width"]
 
 # With fewer rows `device="auto"` stays on the CPU.
 _FEW_ROWS = 1_000
+# Least rows on the device, rows up to which few sizes are told apart, and the powers of two in
+# which sizes are told apart, below and above.
+_SMALLEST, _SMALL = 256, 1 << 14
+_FEW_STEPS, _MANY_STEPS = 1, 3
 # Numbers of columns on the device.
 _WIDTHS = (16, 21, 32)
 
@@ -51,9 +55,14 @@ def padded_width(n_columns: int) -> int:
 
 
 def padded_rows(n_rows: int) -> int:
-    """Rows on the device: numbers of rows that differ little share a program."""
-    step = 1 << max(int(np.log2(n_rows)) - 3, 3)
-    return step * -(-n_rows // step)
+    """Rows on the device: numbers of rows that differ little share a program.
+
+    Two sizes between powers of two for few rows, which differ between populations because equal
+    rows are merged; eight for many.
+    """
+    steps = _FEW_STEPS if n_rows <= _SMALL else _MANY_STEPS
+    step = 1 << max(int(np.log2(max(n_rows, _SMALLEST))) - steps, 0)
+    return step * -(-max(n_rows, _SMALLEST) // step)
 
 
 def load_program() -> Any:
