@@ -1,13 +1,20 @@
 """Fits with `device=`, on JAX's CPU platform: the program of a graphics processor."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
 import dbrm
 import dbrm.evidence.device.population as device
 import dbrm.evidence.engines as engines
+import dbrm.run.out_of_core as tall
+from dbrm.evidence.glm_population import GlmPopulation
+from dbrm.run.checkpoint import Checkpoint
 
 N = 120
+# Populations of five features: one program serves them all.
+SMALL = {"family": "binomial", "population_size": 5, "n_populations": 3, "random_state": 1}
 
 
 @pytest.fixture
@@ -39,17 +46,51 @@ def test_the_same_models_are_enumerated():
 
 
 @pytest.mark.usefixtures("jax_on_the_cpu")
-def test_chains_share_the_device_and_can_be_resumed(tmp_path):
-    options = {
-        "family": "binomial",
-        "population_size": 5,
-        "n_populations": 3,
-        "n_chains": 2,
-        "random_state": 1,
-        "device": "gpu",
-    }
-    whole = dbrm.fit(*simulate(), n_jobs=1, checkpoint=tmp_path / "run", **options)
+def test_the_same_seed_finds_the_same_models(monkeypatch):
+    """Where both evaluate all models of a population, the searches never part."""
+    monkeypatch.setattr(GlmPopulation, "expansion_limit", 0)
+    expected = log_evidences(dbrm.fit(*simulate(), n_chains=1, **SMALL))
+    found = log_evidences(dbrm.fit(*simulate(), n_chains=1, device="gpu", **SMALL))
+    assert len(found) > 20
+    assert found.keys() == expected.keys()
+    assert max(abs(found[model] - expected[model]) for model in found) < 1e-7
+
+
+@pytest.mark.usefixtures("jax_on_the_cpu")
+def test_the_same_seed_finds_the_same_models_of_many_rows(monkeypatch):
+    """Leading models have the evidence of all rows; the sweep sees a sample on the CPU."""
+    monkeypatch.setattr(tall, "TALL_ROWS", N)
+    monkeypatch.setattr(tall, "SAMPLE_ROWS", 80)
+    expected = dbrm.fit(*simulate(), n_chains=1, **SMALL).models
+    found = dbrm.fit(*simulate(), n_chains=1, device="gpu", **SMALL).models
+    assert list(found["features"][:5]) == list(expected["features"][:5])
+    gap = found["log_evidence"][:5] - expected["log_evidence"][:5]
+    assert gap.abs().max() < 1e-7
+
+
+class PowerCutError(Exception):
+    """The power fails."""
+
+
+@pytest.mark.usefixtures("jax_on_the_cpu")
+def test_chains_share_the_device_and_can_be_resumed(tmp_path, monkeypatch):
+    """How many run at a time, or an end in between, changes no bit."""
+    options = SMALL | {"n_chains": 2, "device": "gpu"}
+    whole = dbrm.fit(*simulate(), n_jobs=1, **options)
     beside = dbrm.fit(*simulate(), n_jobs=2, **options)
+    monkeypatch.setattr("dbrm.chains.driver._SHORTEST", 0.0)
+    monkeypatch.setattr("dbrm.chains.driver._WRITING_SHARE", 0.0)
+    save, calls = Checkpoint.save_chain, count(1)
+
+    def fail(self, *arguments):
+        if next(calls) > 4:
+            raise PowerCutError
+        save(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save_chain", fail)
+        with pytest.raises(PowerCutError):
+            dbrm.fit(*simulate(), n_jobs=1, checkpoint=tmp_path / "run", **options)
     resumed = dbrm.resume(tmp_path / "run")
     assert log_evidences(whole) == log_evidences(beside) == log_evidences(resumed)
 

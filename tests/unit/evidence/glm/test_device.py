@@ -3,10 +3,7 @@
 Models must have the log evidence and the status that the compiled path gives them.
 """
 
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 
 import dbrm.evidence.device.halving as halving
@@ -17,7 +14,6 @@ from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.glm_rows import linearise
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import GlmEngine, resolve_prior
-from dbrm.evidence.coefficient_priors import GPrior
 from dbrm.evidence.device import DevicePopulation, choose_platform
 from dbrm.evidence.families import FAMILIES
 from dbrm.evidence.links import LINKS
@@ -186,18 +182,6 @@ def test_row_formulas_are_those_of_the_kernels(rng, family, link):
     assert found[0].sum() == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(found[1], score, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(found[2], weight, rtol=1e-11)
-
-
-def test_g_prior_of_bas(reference):
-    """g = n on 120 rows, logit: the value BAS gives."""
-    table = pd.read_csv(reference / "glm120.csv")
-    stored = json.loads((reference / "exact_values.json").read_text())
-    engine = GlmEngine(table["binary"].to_numpy(float), GPrior(), platform="cpu")
-    columns = table[["x1", "x2", "x3", "x4"]].to_numpy()
-    population = engine.prepare(columns)
-    assert isinstance(population, DevicePopulation)
-    value = population.log_evidence_of_all(4)[0][-1]
-    assert value == pytest.approx(stored["glm_mixtures_n120_p4"]["logit"]["g=n"], abs=1e-7)
 
 
 def test_small_batches_stay_on_the_cpu(rng, monkeypatch):

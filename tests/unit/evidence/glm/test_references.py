@@ -1,4 +1,7 @@
-"""Numbers that others computed: R-INLA's Poisson table and the paper's asteroid table."""
+"""Numbers that others computed: R-INLA's Poisson table, BAS, the paper's asteroid table.
+
+By the compiled path and by the program of a graphics processor, on JAX's CPU platform.
+"""
 
 import json
 
@@ -8,7 +11,17 @@ import pytest
 
 from dbrm._kernels.bits import unpack_index
 from dbrm.datasets import load_neo_asteroids
-from dbrm.evidence.coefficient_priors import GPrior, Jeffreys, Normal
+from dbrm.evidence.coefficient_priors import (
+    CCH,
+    BetaPrime,
+    GPrior,
+    HyperG,
+    HyperGN,
+    Jeffreys,
+    Normal,
+    Robust,
+)
+from dbrm.evidence.device import DevicePopulation
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.solvers import PlainIRLS
 from dbrm.status import Status
@@ -17,6 +30,12 @@ EPIGENETIC = [
     *("base_dist", "CHG", "CG", "DT1", "DT2", "DT3", "DT4", "DT5", "DT6_20"),
     *("Mα", "Mγ", "Mδ", "eg3000", "eg10000"),
 ]
+
+
+@pytest.fixture
+def always_on_device(monkeypatch):
+    """No batch is too small."""
+    monkeypatch.setattr("dbrm.evidence.device.population._LEAST_WORK", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +57,16 @@ def epigenetic(authors_files):
         pytest.param(1, "cpu", marks=pytest.mark.slow),
     ],
 )
-def test_rinla_poisson_table(reference, epigenetic, step, platform, monkeypatch):
+@pytest.mark.usefixtures("always_on_device")
+def test_rinla_poisson_table(reference, epigenetic, step, platform):
     """Every `step`-th of the 16,384 Poisson models, within 0.005 of R-INLA's value.
 
-    By the compiled path, and by the program of a graphics processor on JAX's CPU platform. Less
-    its predictor noise: of precision e^11, it changes a log evidence by
+    Less its predictor noise: of precision e^11, it changes a log evidence by
     e^-11 sum{(y - mu)^2 - mu} / 2.
     """
     columns, y = epigenetic
     theirs = pd.read_csv(reference / "rinla_poisson_16384.csv.gz")["log_marginal"].to_numpy()
     theirs = theirs[::step]
-    monkeypatch.setattr("dbrm.evidence.device.population._LEAST_WORK", 0.0)
     population = GlmEngine(y, Normal(1000.0), "poisson", platform=platform).prepare(columns)
     assert population.design.n_live < 200
     index = np.arange(0, 1 << 14, step)
@@ -146,20 +164,39 @@ def test_asteroid_row_of_the_paper_text(reference, asteroids):
     assert set(statuses) <= {Status.OK, Status.SEPARATED}
 
 
-def test_asteroid_complete_separation_has_supremum_zero(asteroids):
+@pytest.mark.parametrize("platform", [None, "cpu"])
+@pytest.mark.usefixtures("always_on_device")
+def test_asteroid_complete_separation_has_supremum_zero(asteroids, platform):
     """436 of the 512 models separate completely; their log likelihood rises to zero."""
     train = asteroids[0]
-    population = GlmEngine(train[:, 9], Jeffreys("none"), "binomial").prepare(train[:, :9])
+    engine = GlmEngine(train[:, 9], Jeffreys("none"), "binomial", platform=platform)
+    population = engine.prepare(train[:, :9])
     values, statuses = population.log_evidence(unpack_index(np.arange(512), 9))
     zero = np.abs(values) < 1e-8
     assert zero.sum() == 436
     assert np.all(statuses[zero] == Status.SEPARATED)
 
 
-def test_g_prior_of_bas(reference):
-    """g = n on 120 rows, logit: the value BAS gives."""
+BAS = {
+    "g=n": GPrior(),
+    "hyper-g": HyperG(),
+    "hyper-g/n": HyperGN(),
+    "beta-prime": BetaPrime(),
+    "robust": Robust(),
+    "CCH(1,2,1)": CCH(a=1, b=2, s=1),
+}
+
+
+@pytest.mark.parametrize("platform", [None, "cpu"])
+@pytest.mark.parametrize("label", BAS)
+@pytest.mark.usefixtures("always_on_device")
+def test_logistic_evidence_of_bas(reference, label, platform):
+    """Four covariates and 120 rows: the value BAS gives the model with all of them."""
     table = pd.read_csv(reference / "glm120.csv")
     stored = json.loads((reference / "exact_values.json").read_text())
-    engine = GlmEngine(table["binary"].to_numpy(float), GPrior(), "binomial")
-    value, _ = engine.log_evidence(table[["x1", "x2", "x3", "x4"]].to_numpy())
-    assert value == pytest.approx(stored["glm_mixtures_n120_p4"]["logit"]["g=n"], abs=1e-7)
+    engine = GlmEngine(table["binary"].to_numpy(float), BAS[label], platform=platform)
+    columns = table[["x1", "x2", "x3", "x4"]].to_numpy()
+    population = engine.prepare(columns)
+    assert isinstance(population, DevicePopulation) == (platform is not None)
+    value = population.log_evidence_of_all(4)[0][-1]
+    assert value == pytest.approx(stored["glm_mixtures_n120_p4"]["logit"][label], abs=1e-7)
