@@ -182,7 +182,7 @@ def fit_completely(X: TableLike, y: Any, **settings: Any) -> Posterior:
     KeyboardInterrupt
         If the posterior holds only what was found until the interrupt.
     """
-    posterior = fit(X, y, **settings)
+    posterior = fit(X, y, check=False, **settings)
     if posterior.record.ended.startswith("SIG"):
         raise KeyboardInterrupt(posterior.record.ended)
     return posterior

@@ -16,7 +16,7 @@ _MOST_NAMES = 60
 # What a formula may name beside response and covariates.
 _IN_FORMULAS = ("offset", "event", "entry", "strata")
 # Settings without influence on the result.
-_IRRELEVANT = ("n_jobs", "progress", "executor", "checkpoint")
+_IRRELEVANT = ("n_jobs", "progress", "executor", "checkpoint", "check")
 
 
 def rerun_code(posterior: "Posterior") -> str:

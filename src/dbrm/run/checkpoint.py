@@ -41,7 +41,7 @@ __all__ = ["begin_run", "continue_run", "read_run"]
 
 # Settings that a resumed run may change: where, how long and how visibly it works.
 RESUMABLE = ("n_jobs", "executor", "progress", "time_budget")
-_NOT_KEPT = (*RESUMABLE, "checkpoint", "random_state")
+_NOT_KEPT = (*RESUMABLE, "check", "checkpoint", "random_state")
 
 _ENTROPY = Whole(high=2**4096)
 _HEAD = Schema(

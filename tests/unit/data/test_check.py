@@ -5,6 +5,8 @@ from time import process_time
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn import datasets
 
@@ -210,3 +212,21 @@ def test_the_table_of_findings(tmp_path):
     assert dbrm.check(tmp_path / "t.csv", "y")["column"].tolist() == ["id", "same", "again"]
     with pytest.raises(InvalidDataError, match=r"no column 'z'.*Columns: a, b, c"):
         dbrm.check(X, "z")
+
+
+@pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas, dict])
+def test_other_tables_and_samples_of_their_rows(convert):
+    draw = np.random.default_rng(1)
+    X = pd.DataFrame({"a": draw.normal(size=12_000), "n": np.arange(12_000)})
+    X["text"] = draw.choice(["1,5", "2,5", "3,5"], len(X))
+    found = check_table(read_table(convert(X)), draw.normal(size=len(X)))
+    kinds = [(finding.column, finding.kind) for finding in found]
+    assert kinds == [("n", "identifier"), ("text", "numbers as text")]
+
+
+def test_a_file_that_is_not_tall_is_checked(tmp_path):
+    X, y = clean()
+    X.assign(y=y, id=range(N_ROWS)).to_parquet(tmp_path / "t.parquet")
+    quick = {"n_chains": 1, "n_populations": 1, "transforms": ["sin"], "sweep": 0}
+    with pytest.warns(DataCheckWarning, match="'id' looks like an identifier"):
+        dbrm.fit(tmp_path / "t.parquet", "y", **quick)
