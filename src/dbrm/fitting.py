@@ -66,8 +66,8 @@ def fit(
         Observation times or areas of counts.
     event
         For ``family="cox"`` and ``"weibull"``, whose response is a time: 1 where the event was
-        seen, 0 where the time is censored. A column of `X`, too, or a structured array `y` as
-        scikit-survival uses instead.
+        seen, 0 where the time is censored; without it every time is an event. A column of `X`,
+        too, or a structured array `y` as scikit-survival uses instead.
     entry
         Times at which rows came under observation (left truncation); a column of `X`, too.
     strata

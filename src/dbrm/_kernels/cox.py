@@ -15,10 +15,11 @@ first, so that small risk sets keep their digits.
 import numba as nb
 import numpy as np
 
-__all__ = ["cox_at", "cox_hazard_slopes", "cox_information"]
+__all__ = ["FIRST", "SQUARE", "TOTAL", "cox_at", "cox_hazard_slopes", "cox_information"]
 
-# Sums in each group: of d/K / s, of the same times l/K; of d/K / s^2, times l/K, times its square.
-FIRST, SHARE, SQUARE, SQUARE_SHARE, SQUARE_SQUARE = range(5)
+# Sums in each group, with s = 1 - l/K D/S: of d/K / s, of the same times l/K; of d/K / s^2, times
+# l/K, times its square; and S itself, by which they are not divided: it may be tiny.
+FIRST, SHARE, SQUARE, SQUARE_SHARE, SQUARE_SQUARE, TOTAL = range(6)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -43,7 +44,7 @@ def cox_at(eta, weights, event, stratum, groups, first, last, terms, order, begi
             risk[i] = weights[i] * np.exp(eta[i] - shift[stratum[i]])
         if event[i]:
             value += weights[i] * eta[i]
-    sums = np.zeros((n_groups, 5))
+    sums = np.zeros((n_groups, 6))
     total = 0.0
     for g in range(n_groups - 1, -1, -1):
         if g == n_groups - 1 or groups[g] != groups[g + 1]:
@@ -62,24 +63,25 @@ def cox_at(eta, weights, event, stratum, groups, first, last, terms, order, begi
         share = weight / terms[g]
         for term in range(terms[g]):
             part = term / terms[g]
-            inverse = 1.0 / (total - part * tied)
-            value += share * np.log(inverse)
+            inverse = 1.0 / (1.0 - part * tied / total)
+            value += share * (np.log(inverse) - np.log(total))
             sums[g, FIRST] += share * inverse
             sums[g, SHARE] += share * part * inverse
             sums[g, SQUARE] += share * inverse * inverse
             sums[g, SQUARE_SHARE] += share * part * inverse * inverse
             sums[g, SQUARE_SQUARE] += share * part * part * inverse * inverse
+        sums[g, TOTAL] = total
         value -= weight * shift[groups[g]]
     hazard = np.empty(n_groups + 1)
     hazard[0] = 0.0
     for g in range(n_groups):
-        hazard[g + 1] = hazard[g] + sums[g, FIRST]
+        hazard[g + 1] = hazard[g] + sums[g, FIRST] / sums[g, TOTAL]
     expected = np.zeros(n)
     for i in range(n):
         if last[i] >= first[i]:
             expected[i] = hazard[last[i] + 1] - hazard[first[i]]
             if event[i]:
-                expected[i] -= sums[last[i], SHARE]
+                expected[i] -= sums[last[i], SHARE] / sums[last[i], TOTAL]
             expected[i] *= risk[i]
     return value, risk, sums, expected, shift
 
@@ -109,11 +111,12 @@ def cox_information(columns, gram, risk, sums, event, groups, order, begins, lat
             if event[i]:
                 _add(columns, i, risk[i], tied)
         c0, c1, c2 = sums[g, SQUARE], sums[g, SQUARE_SHARE], sums[g, SQUARE_SQUARE]
+        unit = 1.0 / sums[g, TOTAL]
         for j in range(q):
+            mean, dead = unit * total[j], unit * tied[j]
             for k in range(j + 1):
-                change = c0 * total[j] * total[k] + c2 * tied[j] * tied[k]
-                change -= c1 * (total[j] * tied[k] + tied[j] * total[k])
-                gram[j, k] -= change
+                change = (c0 * mean - c1 * dead) * (unit * total[k])
+                gram[j, k] -= change + (c2 * dead - c1 * mean) * (unit * tied[k])
     for j in range(q):
         for k in range(j):
             gram[k, j] = gram[j, k]
@@ -140,4 +143,5 @@ def cox_hazard_slopes(columns, risk, sums, event, groups, order, begins, late, e
                 _add(columns, i, risk[i], tied)
         for j in range(q):
             out[g, j] = sums[g, SQUARE] * total[j] - sums[g, SQUARE_SHARE] * tied[j]
+            out[g, j] /= sums[g, TOTAL] ** 2
     return out

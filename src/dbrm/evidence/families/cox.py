@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._kernels.cox import cox_at, cox_hazard_slopes, cox_information
+from dbrm._kernels.cox import FIRST, SQUARE, TOTAL, cox_at, cox_hazard_slopes, cox_information
 from dbrm._kernels.joint import weighted_products
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.evidence.families.base import register
@@ -139,7 +139,9 @@ class CoxPoint(JointPoint):
         slopes = cox_hazard_slopes(
             columns, self.risk, self.sums, seen.event, seen.groups, *seen.layout
         )
-        return self.sums[:, 0], self.sums[:, 2], slopes, -self.log_unit[seen.groups]
+        totals = self.sums[:, TOTAL]
+        jumps, variances = self.sums[:, FIRST] / totals, self.sums[:, SQUARE] / totals**2
+        return jumps, variances, slopes, -self.log_unit[seen.groups]
 
 
 def _find_groups(

@@ -124,6 +124,7 @@ class JointEngine(AbstractEngine):
         return values, statuses
 
     def fit(self, columns: Matrix) -> ModelFit:
+        """Fit one model: its mode, with a small ridge where the likelihood has no maximum."""
         return self.fit_many(columns, np.ones((1, columns.shape[1]), dtype=np.bool_))[0]
 
     def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
@@ -139,8 +140,8 @@ class JointEngine(AbstractEngine):
         wanted = population.members(mask)
         gram = population.unit_gram[np.ix_(wanted, wanted)]
         kept = wanted[independent_columns(gram, DEPENDENCE_TOLERANCE, self.n_rows)]
-        maximum = population.maximum(kept)
-        joint = _in_raw_units(population, wanted, kept, maximum)
+        maximum, penalty = population.penalised(kept)
+        joint = _in_raw_units(population, wanted, kept, maximum, penalty)
         coefficients, covariance = joint.first_predictor(self.joint)
         return ModelFit(
             log_evidence=value,
@@ -219,13 +220,16 @@ def _principal(values: Matrix) -> FloatArray:
 
 
 def _in_raw_units(
-    population: JointPopulation, wanted: IntArray, kept: IntArray, maximum: Maximum
+    population: JointPopulation,
+    wanted: IntArray,
+    kept: IntArray,
+    maximum: Maximum,
+    penalty: FloatArray,
 ) -> JointFit:
     """Parameters of the raw columns; those of columns that are not kept are zero and certain."""
     likelihood = population.likelihood
     a, m = len(likelihood.shift), likelihood.n_predictors
     location, scale = population.location[kept], population.scale[kept]
-    penalty = population.prior.penalty(np.repeat(scale, m))
     covariance = np.linalg.pinv(maximum.information + np.diag(penalty), hermitian=True)
     # A column of mean l and deviation s adds -l/s of its coefficient to the constant.
     jacobian = np.diag(np.concatenate([np.ones(a), np.repeat(1.0 / scale, m)]))

@@ -15,6 +15,7 @@ from typing import Self, final
 
 import numpy as np
 
+from dbrm._kernels.joint import combine_columns, weighted_products
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractExpandable
 from dbrm.evidence.design import independent_columns
@@ -90,6 +91,17 @@ class JointPopulation(AbstractExpandable):
         value = self.prior.log_evidence(maximum, penalty, row)
         return (value, maximum.status) if np.isfinite(value) else (-np.inf, Status.UNDEFINED)
 
+    def penalised(self, members: IntArray) -> tuple[Maximum, FloatArray]:
+        """The maximum for predictions, and its penalty: a ridge where the likelihood has none."""
+        penalty = self._penalty(members)
+        found = self.maximum(members)
+        if found.status is not Status.SEPARATED:
+            return found, penalty
+        penalty[self._n_ancillary :] = np.maximum(penalty[self._n_ancillary :], RIDGE)
+        columns = np.ascontiguousarray(self.columns[members])
+        start = np.concatenate([self._null.parameters, np.zeros(penalty.size - self._n_ancillary)])
+        return maximise(self.likelihood, columns, self.offset, start, penalty), penalty
+
     def maximum(self, members: IntArray) -> Maximum:
         """The maximum of the model with these columns, under the prior's penalty if it has one."""
         penalty = self._penalty(members)
@@ -144,9 +156,8 @@ class JointPopulation(AbstractExpandable):
         columns = np.ascontiguousarray(self.columns[members])
         found = maximise(self.likelihood, columns, self.offset, start, penalty)
         information = found.point.information(self.columns)
-        score = np.concatenate(
-            [found.point.ancillary_score, (self.columns @ found.point.score.T).ravel()]
-        )
+        slopes = weighted_products(self.columns, np.ones(self.offset.size), found.point.score)
+        score = np.concatenate([found.point.ancillary_score, slopes.ravel()])
         parameters = np.zeros(score.size)
         parameters[self._places(members)] = found.parameters
         # The expansion is around its own maximum, which the penalty has moved.
@@ -174,7 +185,7 @@ class JointPopulation(AbstractExpandable):
         if not np.isfinite(guess).all():
             return null
         a, m = self._n_ancillary, self.likelihood.n_predictors
-        eta = self.offset + guess[a:].reshape(-1, m).T @ self.columns[members]
+        eta = combine_columns(guess[a:].reshape(-1, m), self.columns[members], self.offset)
         with np.errstate(all="ignore"):
             value = self.likelihood.at(guess[:a], eta).value
         return guess if value > self._null.log_likelihood else null

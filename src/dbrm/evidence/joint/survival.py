@@ -47,7 +47,10 @@ class SurvivalTimes:
         n = time.size
         _refuse(time, ~(time > 0.0), "times must be positive", "y")
         event = np.ones(n) if observations.event is None else np.asarray(observations.event)
-        _refuse(event, (event != 0) & (event != 1), "event must be 0 (censored) or 1 (seen)")
+        coded = " (are 1 and 2 its codes, as in R? pass event=event - 1)"
+        what = "event must be 0 (censored) or 1 (seen)"
+        what += coded if set(np.unique(event)) == {1.0, 2.0} else ""
+        _refuse(event, (event != 0) & (event != 1), what)
         entry = np.zeros(n) if observations.entry is None else np.asarray(observations.entry)
         _refuse(entry, entry < 0, "entry must not be negative", "entry")
         _refuse(entry, entry >= time, "entry must be before the time", "entry")

@@ -185,6 +185,11 @@ def test_a_column_that_orders_the_times_is_separated(rng):
     assert status is Status.SEPARATED
     # The likelihood tends to one.
     assert value == pytest.approx(0.5 * np.log(2 * np.pi), abs=1e-6)
+    fit = engine.fit(-time[:, None])
+    assert fit.status is Status.SEPARATED
+    # What predictions use is finite and uncertain.
+    assert 0.0 < fit.coefficients[1] < 10.0
+    assert fit.covariance[1, 1] > 0.01 * fit.coefficients[1] ** 2
 
 
 @pytest.mark.parametrize(
@@ -192,6 +197,7 @@ def test_a_column_that_orders_the_times_is_separated(rng):
     [
         ({"response": np.array([1.0, -1.0, 2.0])}, r"must be positive; got y\[1\]=-1.0"),
         ({"event": np.array([1.0, 2.0, 0.0])}, r"0 \(censored\) or 1 \(seen\); got event\[1\]=2.0"),
+        ({"event": np.array([1.0, 2.0, 1.0])}, r"pass event=event - 1\)"),
         ({"event": np.zeros(3)}, "needs at least one event"),
         ({"entry": np.array([0.0, 5.0, 0.0])}, r"entry must be before the time; got entry\[1\]"),
         ({"entry": np.array([0.0, -0.5, 0.0])}, "entry must not be negative"),
