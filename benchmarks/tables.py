@@ -114,12 +114,11 @@ def run_dbrm(fold: Fold, settings: Mapping[str, Any]) -> Prediction:
     fitted = process_time()
     mean = model.predict_proba(fold.X_test) if fold.n_classes else model.predict(fold.X_test)
     predicted = process_time()
-    posteriors = model.posteriors_ if fold.n_classes else (model.posterior_,)
-    size = float(np.mean([len(one.best_model.features) for one in posteriors]))
+    size = float(len(model.posterior_.best_model.features))
     times = (fitted - started, predicted - fitted)
-    if fold.n_classes or posteriors[0].family.name != "gaussian":
+    if fold.n_classes or model.posterior_.family.name != "gaussian":
         return Prediction(mean, *times, size=size)
-    log_density = _log_density(posteriors[0], fold)
+    log_density = _log_density(model.posterior_, fold)
     interval = model.predict_interval(fold.X_test, level=0.95)
     return Prediction(mean, *times, log_density, interval, size)
 

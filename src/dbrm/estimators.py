@@ -23,8 +23,9 @@ from sklearn.utils.validation import (
 )
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix, TableLike
-from dbrm.data import Recipe, check_weights, is_source, refuse_other_order
+from dbrm.data import Recipe, check_weights, is_source, read_classes, refuse_other_order
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, suggest
+from dbrm.evidence import ClassFamily, find_family
 from dbrm.features import Feature, evaluate
 from dbrm.fitting import fit
 from dbrm.formula import FormulaRecipe
@@ -80,10 +81,19 @@ class SettingsEstimator(BaseEstimator):
         return tags
 
     def _search(
-        self, X: TableLike, y: Any, before: Posterior | None = None, **rows: Any
+        self,
+        X: TableLike,
+        y: Any,
+        before: Posterior | None = None,
+        family: Any = None,
+        **rows: Any,
     ) -> Posterior:
-        """Fit with this estimator's settings, and note what scikit-learn wants to know."""
+        """Fit with this estimator's settings, and note what scikit-learn wants to know.
+
+        `family` takes the place of the setting.
+        """
         settings = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        settings |= {} if family is None else {"family": family}
         if before is not None:
             settings |= self._continued(before)
         posterior = fit(X, y, **rows, **settings)
@@ -225,9 +235,8 @@ class DBRMClassifier(
     r"""Deep Bayesian classification with probabilities averaged over models.
 
     Every setting is a keyword argument with the meaning given in `dbrm.Settings`; the family
-    is binomial unless another one for zeros and ones is given. More than two classes are
-    modelled one against the rest, a posterior each, and their probabilities divided by
-    their sum.
+    is binomial for two classes, and multinomial for more: features are selected for all classes
+    together, and the probabilities add to one. Ordered classes are ``family="ordinal"``.
 
     Parameters
     ----------
@@ -239,14 +248,14 @@ class DBRMClassifier(
         in scikit-learn; multiplied with `sample_weight`. Probabilities are then those of a
         population with these shares: to decide otherwise at costs of your own, change `eta`.
     warm_start
-        As in `DBRMRegressor`, for each class.
+        As in `DBRMRegressor`.
 
     Attributes
     ----------
     classes_
-        The labels, sorted.
-    posteriors_
-        One `dbrm.Posterior` of the second class if there are two, otherwise one per class.
+        The labels, sorted; those of an ordered category in its order under ``family="ordinal"``.
+    posterior_
+        The `dbrm.Posterior`; of two classes that of the second.
     feature_importances_
         Share of each column in what the models explain.
     n_features_in_, feature_names_in_
@@ -254,67 +263,63 @@ class DBRMClassifier(
     """
 
     classes_: npt.NDArray[Any]
-    posteriors_: tuple[Posterior, ...]
-
-    @property
-    def posterior_(self) -> Posterior:
-        """The posterior of the second of two classes."""
-        check_is_fitted(self)
-        if len(self.posteriors_) > 1:
-            msg = f"There is one posterior per class ({len(self.classes_)}): see posteriors_."
-            raise AttributeError(msg)
-        return self.posteriors_[0]
+    posterior_: Posterior
 
     def _found(self) -> dict[str, Posterior]:
         if not hasattr(self, "classes_"):
             return {}
-        classes = self.classes_[1:] if len(self.posteriors_) == 1 else self.classes_
-        headings = [f"DBRMClassifier: class {label}" for label in classes]
-        return dict(zip(headings, self.posteriors_, strict=True))
+        two = len(self.classes_) == 2
+        what = f"class {self.classes_[1]}" if two else self.posterior_.record.response
+        return {f"DBRMClassifier: {what}": self.posterior_}
 
     def fit(self, X: TableLike, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Search for models of the classes."""
         if not 0.0 < self.eta < 1.0:
             msg = f"eta must be strictly between 0 and 1; got eta={self.eta!r}."
             raise InvalidSettingError(msg)
+        rows = {"sample_weight": sample_weight, "offset": offset}
         if is_source(X):
             if self.class_weight is not None:
                 msg = "class_weight= is for data in memory; name a column as sample_weight instead."
                 raise InvalidSettingError(msg)
             # Rows out of memory: the family checks that they hold zeros and ones.
-            self.posteriors_ = (self._search(X, y, sample_weight=sample_weight, offset=offset),)
+            self.posterior_ = self._search(X, y, **rows)
             self.classes_ = np.array([0, 1])
             return self
         refuse_other_order(X, y=y)
         classes, codes = _read_labels(y, sample_weight)
         if self.class_weight is not None:
             weights = compute_sample_weight(self.class_weight, classes[codes])
-            sample_weight = weights * check_weights(sample_weight, codes.size)
-        wanted = [1] if classes.size == 2 else range(classes.size)
-        rows = {"sample_weight": sample_weight, "offset": offset}
-        before: dict[int, Posterior] = {}
+            rows["sample_weight"] = weights * check_weights(sample_weight, codes.size)
+        several = classes.size > 2 and find_family(self.family).has_trials
+        chosen = "multinomial" if several else self.family
+        family = find_family(chosen)
+        if isinstance(family, ClassFamily) and family.ordered:
+            classes = np.array(read_classes(y, codes.size, ordered=True)[0])
+            response = y
+        elif isinstance(family, ClassFamily) and _are_plain(classes):
+            response = classes[codes]
+        else:
+            response = codes.astype(np.float64)
+        before = None
         if self.warm_start and np.array_equal(getattr(self, "classes_", ()), classes):
-            before = dict(zip(wanted, self.posteriors_, strict=True))
-        self.posteriors_ = tuple(
-            self._search(X, (codes == code).astype(np.float64), before.get(code), **rows)
-            for code in wanted
-        )
+            before = self.posterior_
+        self.posterior_ = self._search(X, response, before, family=chosen, **rows)
         self.classes_ = classes
         return self
 
     def predict_proba(self, X: TableLike, offset: Any = None) -> Matrix:
         """Probability of each class (columns), averaged over models."""
         check_is_fitted(self)
-        found = [posterior.predict(X, offset=offset) for posterior in self.posteriors_]
-        if len(found) == 1:
-            return np.column_stack([1.0 - found[0], found[0]])
-        columns = np.column_stack(found)
-        return np.asarray(columns / columns.sum(axis=1, keepdims=True))
+        if isinstance(self.posterior_.family, ClassFamily):
+            return self.posterior_.predict_proba(X, offset=offset)
+        second = self.posterior_.predict(X, offset=offset)
+        return np.column_stack([1.0 - second, second])
 
     def predict(self, X: TableLike, offset: Any = None) -> npt.NDArray[Any]:
         """Labels, by the threshold `eta` or, among more than two, the highest probability."""
         probability = self.predict_proba(X, offset)
-        if len(self.posteriors_) == 1:
+        if len(self.classes_) == 2:
             chosen = (probability[:, 1] > self.eta).astype(np.int64)
         else:
             chosen = np.argmax(probability, axis=1)
@@ -383,6 +388,11 @@ class DBRMFeatures(TransformerMixin, SettingsEstimator, defaults={"threshold": 0
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _are_plain(classes: npt.NDArray[Any]) -> bool:
+    """Whether the posterior can know the classes by their own labels."""
+    return classes.dtype.kind in "iuU" or all(isinstance(label, str) for label in classes)
 
 
 def _read_labels(y: Any, sample_weight: Any) -> tuple[npt.NDArray[Any], IntArray]:

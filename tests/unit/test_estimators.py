@@ -152,23 +152,37 @@ def test_two_classes_are_a_binomial_response(classes):
     np.testing.assert_array_equal(probability[:, 1], posterior.predict(x))
     np.testing.assert_allclose(probability.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(x) == "yes", probability[:, 1] > 0.5)
-    assert model.posterior_ is model.posteriors_[0]
     strict = dbrm.DBRMClassifier(eta=0.9, **QUICKER).fit(x, labels)
     np.testing.assert_array_equal(strict.predict(x) == "yes", probability[:, 1] > 0.9)
 
 
-def test_more_classes_are_one_against_the_rest(rng):
+def test_more_classes_are_a_multinomial_response(rng):
     centres = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], 20, axis=0)
-    x, labels = centres + rng.normal(size=(60, 2)), np.repeat([3, 1, 2], 20)
+    x, labels = centres + 1.5 * rng.normal(size=(60, 2)), np.repeat([3, 1, 2], 20)
     model = dbrm.DBRMClassifier(**QUICKER).fit(x, labels)
     assert model.classes_.tolist() == [1, 2, 3]
-    assert len(model.posteriors_) == 3
-    alone = np.column_stack([posterior.predict(x) for posterior in model.posteriors_])
+    assert model.posterior_.family.name == "multinomial"
+    assert model.posterior_.classes == (1, 2, 3)
     probability = model.predict_proba(x)
-    np.testing.assert_allclose(probability, alone / alone.sum(axis=1, keepdims=True))
-    assert model.score(x, labels) > 0.85
-    with pytest.raises(AttributeError, match="one posterior per class"):
-        _ = model.posterior_
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(x), model.posterior_.predict(x))
+    assert model.score(x, labels) > 0.75
+    words = dbrm.DBRMClassifier(**QUICKER).fit(x, np.array(["b", "c", "a"])[labels - 1])
+    assert words.posterior_.classes == ("a", "b", "c")
+    assert set(words.predict(x)) == {"a", "b", "c"}
+
+
+def test_ordered_classes_keep_their_order(rng):
+    x = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
+    steps = np.digitize(x["a"] + rng.normal(size=80), [-0.7, 0.7])
+    order = ["small", "middle", "big"]
+    y = pd.Categorical(np.array(order)[steps], categories=order, ordered=True)
+    model = dbrm.DBRMClassifier(family="ordinal", **QUICKER).fit(x, pd.Series(y))
+    assert model.classes_.tolist() == order
+    assert model.predict_proba(x).shape == (80, 3)
+    assert set(model.predict(x)) <= set(order)
+    with pytest.raises(InvalidDataError, match="ordered category"):
+        dbrm.DBRMClassifier(family="ordinal", **QUICKER).fit(x, np.array(order)[steps])
 
 
 @pytest.mark.parametrize("eta", [0.0, 1.0, -1.0])

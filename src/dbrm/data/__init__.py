@@ -30,9 +30,11 @@ from dbrm.data.out_of_core import (
 from dbrm.data.recipe import Recipe
 from dbrm.data.redundancy import find_repeats
 from dbrm.data.response import (
+    Label,
     check_response,
     check_vector,
     check_weights,
+    read_classes,
     read_labels,
     refuse_other_order,
     split_survival,
@@ -47,6 +49,7 @@ __all__ = [
     "Block",
     "ColumnRule",
     "Finding",
+    "Label",
     "MemoryBatches",
     "MemoryRows",
     "RawTable",
@@ -65,6 +68,7 @@ __all__ = [
     "learn_from_batches",
     "learn_recipe",
     "open_batches",
+    "read_classes",
     "read_extra",
     "read_into_memory",
     "read_labels",

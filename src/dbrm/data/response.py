@@ -16,7 +16,19 @@ from dbrm.data.columns import name_rows, read_column, refuse_infinite, refuse_mi
 from dbrm.data.intake import refuse_sparse, to_array
 from dbrm.errors import InvalidDataError, quote
 
-__all__ = ["check_response", "check_vector", "check_weights", "refuse_other_order"]
+__all__ = [
+    "Label",
+    "check_response",
+    "check_vector",
+    "check_weights",
+    "read_classes",
+    "read_labels",
+    "refuse_other_order",
+    "split_survival",
+]
+
+#: The name of a class: text or a number.
+Label = str | int | float
 
 # Above this, adding one row does not change a double.
 _MOST_COUNTED = 2.0**53
@@ -140,6 +152,51 @@ def read_labels(value: Any, n_rows: int, name: str) -> tuple[tuple[str, ...], Co
         texts = [f"{value:.15g}" for value in column.values.tolist()]
     labels, numbers = np.unique(texts, return_inverse=True)
     return tuple(map(str, labels)), numbers.astype(np.float64)
+
+
+def read_classes(
+    y: Any, n_rows: int, *, ordered: bool, name: str = "y"
+) -> tuple[tuple[Label, ...], Column]:
+    """The different classes of a response, in order, and the number of each row's class.
+
+    Numbers and booleans are sorted, an ordered category (pandas, polars) keeps its order without
+    levels that do not occur; text is sorted too, unless classes are to be `ordered`.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(y, pandas.Categorical):
+        y = pandas.Series(y)
+    refuse_sparse(y, name)
+    content = _one_dimensional(_unwrap(y), name)
+    if len(content) != n_rows:
+        msg = (
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
+            f"{name} has {len(content)} values."
+        )
+        raise InvalidDataError(msg)
+    column = read_column(name, content)
+    refuse_missing([column], owner=name, advice="Remove these rows.")
+    if not column.coded:
+        refuse_infinite([column], owner=name)
+        values, numbers = np.unique(column.values, return_inverse=True)
+        whole = bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53))
+        labels = [int(value) if whole else float(value) for value in values]
+        return tuple(labels), numbers.astype(np.float64)
+    has_order = column.kind == "ordered"
+    if ordered and not has_order:
+        msg = (
+            f"{name} holds text without an order ({quote(column.levels, limit=5)}), and "
+            f"family='ordinal' needs one. Give an ordered category, pd.Categorical({name}, "
+            "categories=['low', 'high'], ordered=True), or numbers; classes without order are "
+            "family='multinomial'."
+        )
+        raise InvalidDataError(msg)
+    codes = column.values.astype(np.int64)
+    present = np.flatnonzero(np.bincount(codes, minlength=len(column.levels)))
+    texts = [str(column.levels[code]) for code in present]
+    order = np.arange(len(texts)) if has_order else np.argsort(texts, kind="stable")
+    place = np.empty(len(column.levels))
+    place[present[order]] = np.arange(present.size)
+    return tuple(texts[position] for position in order), place[codes]
 
 
 def refuse_other_order(X: Any, **rows: Any) -> None:

@@ -35,6 +35,7 @@ from dbrm.evidence.families import (
 )
 from dbrm.evidence.gaussian import GaussianEngine
 from dbrm.evidence.glm import GlmEngine
+from dbrm.evidence.joint.classes import ClassFamily
 from dbrm.evidence.joint.engine import JointEngine
 from dbrm.evidence.joint.fit import JointFit
 from dbrm.evidence.latent import Latent
@@ -61,6 +62,7 @@ __all__ = [
     "AbstractPredictorLikelihood",
     "AbstractPrepared",
     "BoundEffect",
+    "ClassFamily",
     "CoefficientPrior",
     "EvidenceFunction",
     "ExponentialFamily",

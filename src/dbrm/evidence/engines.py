@@ -76,10 +76,9 @@ def build_engine(
     """
     family = find_family(family)
     _check_times(observations, family)
-    if isinstance(family, JointFamily) and link is not None:
-        msg = f"family={family.name!r} has no link function; leave link= out."
-        raise InvalidSettingError(msg)
     link = find_link(link or family.default_link)
+    if isinstance(family, JointFamily):
+        family = family.with_link(link.name)
     _check_offset(observations, link)
     _check_device(device, family)
     if isinstance(family, JointFamily):

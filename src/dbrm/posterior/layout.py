@@ -6,6 +6,7 @@
 from dbrm.data.recipe import RECIPE
 from dbrm.data.schema import (
     FINITE,
+    AnyOf,
     ArrayOf,
     ListOf,
     MappingOf,
@@ -52,6 +53,7 @@ _RECORD = Record(
         "extrapolate": Text(("hold", "follow")),
         "sweep": Text(),
         "strata": _TEXTS,
+        "classes": ListOf(AnyOf((Text(), Real()))),
     },
     optional=frozenset(
         {
@@ -66,6 +68,7 @@ _RECORD = Record(
             "extrapolate",
             "sweep",
             "strata",
+            "classes",
         }
     ),
 )

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.stats
 
 from dbrm._typing import Column, TableLike
-from dbrm.data import Recipe
+from dbrm.data import Label, Recipe
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import Link, ModelFit
+from dbrm.evidence import ClassFamily, Link, ModelFit
 from dbrm.features import NUMPY, PYTHON, SQL, Dialect, Feature, evaluate
 from dbrm.features.export import latex_number
 from dbrm.formula import FormulaRecipe
@@ -52,6 +52,8 @@ class FittedModel:
         Between mean and linear predictor; ``None`` for the identity.
     latent
         Names of the latent effects in the model.
+    family, classes
+        Of a response of classes, and their labels; else ``None`` and empty.
 
     Notes
     -----
@@ -67,6 +69,8 @@ class FittedModel:
     recipe: Recipe | FormulaRecipe
     link: Link | None = None
     latent: tuple[str, ...] = ()
+    family: ClassFamily | None = None
+    classes: tuple[Label, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -94,9 +98,15 @@ class FittedModel:
         return self.formula
 
     def coefficients(self, level: float = 0.95) -> "pd.DataFrame":
-        """Coefficients with equal-tailed credible intervals."""
+        """Coefficients with equal-tailed credible intervals.
+
+        Of ordered classes with the thresholds between them; of classes without order one row for
+        each class but the first, with which the others are compared.
+        """
         import pandas as pd
 
+        if self.family is not None:
+            return self._class_coefficients(level)
         spread = np.sqrt(np.maximum(np.diag(self.fit.covariance), 0.0) * self.fit.dispersion)
         half = scipy.stats.t.ppf(0.5 + level / 2, self.fit.degrees_of_freedom) * spread
         table = pd.DataFrame(
@@ -109,8 +119,32 @@ class FittedModel:
         )
         return table if self.fit.has_intercept else table[1:].reset_index(drop=True)
 
+    def _class_coefficients(self, level: float) -> "pd.DataFrame":
+        import pandas as pd
+
+        joint = self.fit.joint
+        assert joint is not None
+        assert self.family is not None
+        labels = tuple(map(str, self.classes))
+        names = self.family.parameter_names(labels, self.features)
+        mode = np.concatenate([joint.ancillary, joint.coefficients.ravel()])
+        spread = np.sqrt(np.maximum(np.diag(joint.covariance), 0.0))
+        half = scipy.stats.norm.ppf(0.5 + level / 2) * spread
+        table = pd.DataFrame(names, columns=["term", "class"])
+        table = table.assign(estimate=mode, lower=mode - half, upper=mode + half)
+        return table.drop(columns="class") if self.family.ordered else table
+
+    def _refuse_classes(self, what: str) -> None:
+        if self.family is not None:
+            msg = (
+                f"{what} is of one number for each row, and classes have a probability each: use "
+                "predict_proba of the posterior, or scale='link' for the linear predictor."
+            )
+            raise InvalidSettingError(msg)
+
     def predict(self, X: TableLike, *, offset: Any = None, exposure: Any = None) -> Column:
         """Mean response of new rows by this model alone, per trial for a binomial one."""
+        self._refuse_classes("predict of one model")
         if isinstance(self.recipe, FormulaRecipe):
             offset = self.recipe.offset_of(X, offset)
         table = self.recipe.apply(X)
@@ -180,6 +214,8 @@ class FittedModel:
         return self._write(SQL, scale)
 
     def _write(self, dialect: Dialect, scale: Scale, argument: str = "") -> str:
+        if _is_response(scale):
+            self._refuse_classes("An export of the response")
         link = self.link if _is_response(scale) else None
         exporter = Exporter(self.recipe, dialect, argument)
         return exporter.write(self.terms, self.fit.coefficients.tolist(), link)
@@ -194,6 +230,7 @@ class FittedModel:
         total = sum(terms, start=intercept)
         if not _is_response(scale) or self.link is None:
             return total
+        self._refuse_classes("An export of the response")
         return sympy_inverse(self.link, total)
 
     def _symbols(self) -> dict[str, Any]:

@@ -13,11 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix, TableLike
-from dbrm.data import Recipe, check_response, check_vector, read_labels, split_survival
+from dbrm.data import (
+    Label,
+    Recipe,
+    check_response,
+    check_vector,
+    read_classes,
+    read_labels,
+    split_survival,
+)
 from dbrm.errors import InvalidDataError, InvalidSettingError
+from dbrm.evidence import ClassFamily
 from dbrm.formula import FormulaRecipe
+from dbrm.posterior.class_mixture import ClassMixture
 from dbrm.posterior.concordance import concordance_index
 from dbrm.posterior.extrapolation import Guard, RangeCheck
+from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.prediction import AveragedModels, Mixture
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import split_rows
@@ -67,7 +78,8 @@ class PredictionMethods(ABC):
         """Posterior-averaged mean of the response for new rows.
 
         Of survival times: under ``family="cox"`` the averaged log hazard ratio against a row of
-        zeros, larger where the risk is higher; under ``"weibull"`` the median time.
+        zeros, larger where the risk is higher; under ``"weibull"`` the median time. Of classes
+        (``"ordinal"``, ``"multinomial"``) the label of the most probable one.
 
         Parameters
         ----------
@@ -85,12 +97,80 @@ class PredictionMethods(ABC):
             far outside its range in training; not under ``"follow"``.
         """
         extras = (offset, trials, exposure, extrapolate)
-        return np.concatenate(
-            [
-                block.point() if isinstance(block, SurvivalMixture) else block.mean()
-                for block in self._blocks(X, *extras)
-            ]
-        )
+        found = np.concatenate([_point(block) for block in self._blocks(X, *extras)])
+        return np.asarray(self._label(found))
+
+    def predict_proba(
+        self,
+        X: TableLike,
+        *,
+        offset: Any = None,
+        extrapolate: Extrapolate | None = None,
+    ) -> Matrix:
+        """Probability of each class for new rows, averaged over models.
+
+        Returns
+        -------
+        array
+            One column per class, in the order of `classes`; rows add to one. Of a binomial
+            response the columns are zero and one.
+        """
+        parts = []
+        for block in self._blocks(X, offset, None, None, extrapolate):
+            if isinstance(block, ClassMixture):
+                parts.append(block.probabilities)
+            elif isinstance(block, FamilyMixture) and block.family.name == "binomial":
+                mean = block.mean()
+                parts.append(np.column_stack([1.0 - mean, mean]))
+            else:
+                msg = "predict_proba is for classes: family='binomial', 'ordinal' or 'multinomial'."
+                raise InvalidSettingError(msg)
+        return np.concatenate(parts)
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """Labels of the classes in the order of `predict_proba`; empty for other responses."""
+        return self.record.classes
+
+    def ranked_probability_score(self, X: TableLike, y: Any, *, offset: Any = None) -> float:
+        r"""Mean ranked probability score of ordered classes; zero is perfect.
+
+        .. math:: \frac1n \sum_i \sum_{k < K} \{P(y \le k \mid x_i) - 1(y_i \le k)\}^2
+
+        (Epstein 1969), which counts how far off the probable classes are.
+        """
+        chances = self.predict_proba(X, offset=offset)
+        family = None if self._source.glm is None else self._source.glm.family
+        if not isinstance(family, ClassFamily) or not family.ordered:
+            msg = "ranked_probability_score is for ordered classes: family='ordinal'."
+            raise InvalidSettingError(msg)
+        cumulative = np.cumsum(chances, axis=1)[:, :-1]
+        seen = self.number_classes(y, len(chances))[:, None] <= np.arange(cumulative.shape[1])
+        return float(np.mean(np.sum((cumulative - seen) ** 2, axis=1)))
+
+    def number_classes(self, y: Any, n_rows: int) -> Column:
+        """Numbers of the classes that `y` holds by label."""
+        labels, codes = read_classes(y, n_rows, ordered=False)
+        known = {str(label): number for number, label in enumerate(self.classes)}
+        unknown = [label for label in labels if str(label) not in known]
+        if unknown:
+            msg = f"y holds {unknown[0]!r}; the classes in training were {', '.join(known)}."
+            raise InvalidDataError(msg)
+        numbers = np.array([known[str(label)] for label in labels], dtype=np.float64)
+        return np.asarray(numbers[codes.astype(np.int64)])
+
+    def _label(self, found: FloatArray) -> Any:
+        """Labels in the place of the numbers of classes; other responses as they are."""
+        if not self.classes:
+            return found
+        if np.isnan(found).any():
+            row = int(np.flatnonzero(np.isnan(found).reshape(len(found), -1).any(axis=1))[0])
+            msg = (
+                f"No model is defined in row {row} of X (rows count from 0), which has no class; "
+                "see extrapolation(X)."
+            )
+            raise InvalidDataError(msg)
+        return np.array(self.classes)[found.astype(np.int64)]
 
     def predict_sd(
         self,
@@ -122,7 +202,8 @@ class PredictionMethods(ABC):
         """Quantiles of the predictive distribution, one column per level; see `predict`.
 
         Of survival times under ``family="cox"`` they are event times of the training rows, and
-        infinite beyond the last of them; `strata` are needed if the fit had some.
+        infinite beyond the last of them; `strata` are needed if the fit had some. Of ordered
+        classes they are labels.
         """
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
@@ -132,7 +213,7 @@ class PredictionMethods(ABC):
             np.column_stack([block.quantile(float(level)) for level in levels])
             for block in self._blocks(X, offset, trials, exposure, extrapolate, strata)
         ]
-        return np.concatenate(blocks)
+        return np.asarray(self._label(np.concatenate(blocks)))
 
     def predict_interval(
         self,
@@ -166,7 +247,8 @@ class PredictionMethods(ABC):
         """Draws from the predictive distribution, one row per draw, one column per row of `X`."""
         rng = np.random.default_rng(random_state)
         blocks = self._blocks(X, offset, trials, exposure, extrapolate, strata)
-        return np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
+        drawn = np.concatenate([block.sample(rng, draws) for block in blocks], axis=1)
+        return np.asarray(self._label(drawn))
 
     def predict_risk(
         self, X: TableLike, *, offset: Any = None, extrapolate: Extrapolate | None = None
@@ -302,6 +384,13 @@ def _survival_only(block: Mixture, method: str) -> SurvivalMixture:
         msg = f"{method} is for survival times: family='cox' or 'weibull'."
         raise InvalidSettingError(msg)
     return block
+
+
+def _point(block: Mixture) -> Column:
+    """What is predicted for the rows of a block."""
+    if isinstance(block, SurvivalMixture):
+        return block.point()
+    return block.most_probable() if isinstance(block, ClassMixture) else block.mean()
 
 
 def check_level(level: float) -> None:

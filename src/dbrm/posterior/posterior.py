@@ -15,7 +15,15 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, TableLike
 from dbrm.data import Recipe, check_response, check_vector, refuse_other_order
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence import AbstractFamily, Gaussian, JointFamily, Link, ModelFit, find_link
+from dbrm.evidence import (
+    AbstractFamily,
+    ClassFamily,
+    Gaussian,
+    JointFamily,
+    Link,
+    ModelFit,
+    find_link,
+)
 from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.evolution import Problem
 from dbrm.features import Feature
@@ -413,6 +421,8 @@ class Posterior(PredictionMethods):
             recipe=self.recipe,
             link=None if identity else link,
             latent=self._effect_names(effects),
+            family=family if isinstance(family, ClassFamily) else None,
+            classes=self.classes,
         )
 
     @cached_property
@@ -639,7 +649,8 @@ class Posterior(PredictionMethods):
         table = self.recipe.apply(X)
         n = table.n_rows
         counts = None if trials is None else check_vector(trials, n, name="trials")
-        return Rows(table, check_response(y, n), shift_of(n, offset, exposure), counts)
+        response = self.number_classes(y, n) if self.classes else check_response(y, n)
+        return Rows(table, response, shift_of(n, offset, exposure), counts)
 
     def took_part(self, rows: Rows) -> bool:
         """Whether these rows are the training rows."""

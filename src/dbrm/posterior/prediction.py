@@ -13,8 +13,9 @@ import numpy as np
 from dbrm._kernels.prediction import quadratic_forms
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table, check_vector
-from dbrm.evidence import BoundEffect, Family, ModelFit, columns_of, find_link
+from dbrm.evidence import BoundEffect, ClassFamily, Family, ModelFit, columns_of, find_link
 from dbrm.features import Covariate, Feature, Ranges, evaluate
+from dbrm.posterior.class_mixture import ClassMixture
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.family_mixture import FamilyMixture
 from dbrm.posterior.hazard import AbstractHazards
@@ -29,7 +30,7 @@ __all__ = ["AveragedModels", "Mixture", "shift_of"]
 # numbers for each.
 _STUDENT_BLOCK, _FAMILY_BLOCK = 4_000_000, 1_000_000
 
-Mixture = StudentMixture | FamilyMixture | SurvivalMixture
+Mixture = StudentMixture | FamilyMixture | SurvivalMixture | ClassMixture
 # Weights, modes, shifts and variances of the linear predictors: models by rows.
 Predictor = tuple[Matrix, Matrix, Matrix, Matrix]
 
@@ -149,6 +150,15 @@ class AveragedModels:
             if self.hazards is not None:
                 own = None if stratum is None else stratum[part]
                 yield self._survival(self.hazards, predictor, designs, own)
+            elif self.glm is not None and isinstance(self.glm.family, ClassFamily):
+                yield ClassMixture(
+                    family=self.glm.family,
+                    weights=predictor[0],
+                    fits=self.fits,
+                    designs=self._designs(designs),
+                    offset=shift[part],
+                    integrate=self.integrate,
+                )
             else:
                 yield self._mixture(*predictor, None if counts is None else counts[part], highest)
 
@@ -159,21 +169,25 @@ class AveragedModels:
         designs: tuple[Matrix, Matrix | None],
         stratum: IntArray | None,
     ) -> SurvivalMixture:
-        """The mixture of survival times; linear models may have a design of their own."""
+        """The mixture of survival times."""
         weights, locations, _, leverages = predictor
-        held, linear = (None if d is None else np.where(np.isfinite(d), d, 0.0) for d in designs)
-        assert held is not None
-        own = [held if linear is None or not is_linear else linear for is_linear in self.is_linear]
         dispersion = np.array([fit.dispersion for fit in self.fits])
         return SurvivalMixture(
             hazards=hazards,
             weights=weights,
             locations=locations,
             variances=dispersion[:, None] * leverages,
-            designs=[d[:, uses] for d, uses in zip(own, self._uses.T, strict=True)],
+            designs=self._designs(designs),
             stratum=stratum,
             integrate=self.integrate,
         )
+
+    def _designs(self, designs: tuple[Matrix, Matrix | None]) -> list[Matrix]:
+        """Columns of each model; linear models may have a design of their own."""
+        held, linear = (None if d is None else np.where(np.isfinite(d), d, 0.0) for d in designs)
+        assert held is not None
+        own = [held if linear is None or not is_linear else linear for is_linear in self.is_linear]
+        return [d[:, uses] for d, uses in zip(own, self._uses.T, strict=True)]
 
     def dropped_mass(self, table: Table) -> Column:
         """Posterior share of the models that are undefined or overflow, by row."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import final
 
+from dbrm.data import Label
 from dbrm.evolution import ALGORITHMS
 
 __all__ = ["RunRecord"]
@@ -34,8 +35,8 @@ class RunRecord:
     sweep
         What the sweep before the chains did not look at, and why; empty if it looked at all that it
         was asked to.
-    strata
-        Labels of the strata of survival times.
+    strata, classes
+        Labels of the strata of survival times, and of the classes of the response.
     """
 
     response: str
@@ -60,6 +61,7 @@ class RunRecord:
     extrapolate: str = "hold"
     sweep: str = ""
     strata: tuple[str, ...] = ()
+    classes: tuple[Label, ...] = ()
 
     @property
     def exhaustive(self) -> bool:

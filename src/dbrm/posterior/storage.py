@@ -22,6 +22,7 @@ from dbrm.data.schema import refuse_unless
 from dbrm.errors import DBRMError, InvalidFileError, InvalidSettingError
 from dbrm.evidence import (
     BoundEffect,
+    ClassFamily,
     Family,
     JointFamily,
     Latent,
@@ -247,9 +248,8 @@ def _glm(content: dict[str, Any], family: Family | None, link: Link | None) -> G
         return None
     try:
         glm = Glm(find_family(family or names[0]), find_link(link or names[1]))
-        if isinstance(glm.family, JointFamily) and names[1] != glm.family.default_link:
-            msg = f"The run used a family of your own that is called {names[0]!r}, too."
-            raise InvalidSettingError(msg)
+        if isinstance(glm.family, JointFamily):
+            glm = Glm(glm.family.with_link(names[1]), glm.link)
     except DBRMError as error:
         msg = f"{error} Pass your own to dbrm.load as family= or link=."
         raise _MissingPartError(msg) from error
@@ -288,6 +288,10 @@ def _restore(
         unpack_joint(name, arrays, _unpack(name, arrays)) for name in ("averaged", "reports")
     )
     survival = glm is not None and isinstance(glm.family, SurvivalFamily)
+    if glm is not None and isinstance(glm.family, ClassFamily):
+        n_classes = len(content["record"].get("classes", ()))
+        known = [fit.joint for fit in (*averaged, *reports)]
+        refuse_unless(all(j and glm.family.n_classes(j) == n_classes for j in known), "classes")
     refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
     _check_ranges(arrays["fitted_ranges"], glm)
     if glm is not None:
@@ -400,5 +404,6 @@ def _record(content: dict[str, Any], chain_log_mass: FloatArray) -> RunRecord:
         "failures": {int(chain): text for chain, text in content.get("failures", {}).items()},
         "given": tuple(content.get("given", ())),
         "strata": tuple(content.get("strata", ())),
+        "classes": tuple(content.get("classes", ())),
     }
     return RunRecord(**(content | changed))

@@ -11,7 +11,6 @@ import numpy as np
 
 from dbrm._version import __version__
 from dbrm.errors import ExportError
-from dbrm.features import Feature
 from dbrm.report.findings import Finding, find, headline
 from dbrm.report.gallery import Picture, choose_pictures, effect_pictures
 from dbrm.report.rerun import data_facts, numbers, rerun_code, rerun_words
@@ -21,6 +20,7 @@ from dbrm.report.wording import display, format_share, listed
 
 if TYPE_CHECKING:
     from dbrm.posterior import FittedModel, Posterior, Rows
+    from dbrm.posterior.model import Scale
 
 __all__ = ["Contents", "describe"]
 
@@ -173,10 +173,13 @@ def _facts(posterior: "Posterior") -> list[str]:
 
 
 def _coefficients(best: "FittedModel") -> list[dict[str, Any]]:
-    """Terms, ``None`` for the intercept if there is one, with their estimates."""
-    terms: list[Feature | None] = [*([None] if best.fit.has_intercept else []), *best.terms]
-    rows = best.coefficients().drop(columns="term").to_dict("records")
-    return [{"term": term, **row} for term, row in zip(terms, rows, strict=True)]
+    """Terms with their estimates; intercept and thresholds, which are no features, as text."""
+    known = {str(term): term for term in best.terms}
+    rows = best.coefficients().to_dict("records")
+    return [
+        {**row, "term": known.get(row["term"]), "label": row["term"], "of": row.get("class", "")}
+        for row in rows
+    ]
 
 
 def _exports(best: "FittedModel") -> list[tuple[str, str]]:
@@ -185,10 +188,12 @@ def _exports(best: "FittedModel") -> list[tuple[str, str]]:
         ("Text, all digits", f"{best.response} = {best.to_text()}"),
         ("LaTeX", best.to_latex()),
     ]
+    # Of classes, the linear predictor.
+    scale: Scale = "response" if best.family is None else "link"
     for language, write in (("Python", best.to_python), ("SQL", best.to_sql)):
         # erf is not in SQL; a function of the user's own may be in neither.
         with suppress(ExportError):
-            exports.append((language, write()))
+            exports.append((language, write(scale=scale)))
     return exports
 
 

@@ -230,7 +230,7 @@ def _fit(posterior: "Posterior") -> list[Finding]:
     status = posterior.best_model.fit.status
     if status == Status.OK:
         return []
-    if status == Status.SEPARATED and not posterior.family.has_trials:
+    if status == Status.SEPARATED and not posterior.family.has_classes:
         return [_NO_EVENTS]
     if status in _SPECIAL:
         return [_SPECIAL[status]]

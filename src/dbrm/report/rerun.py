@@ -121,7 +121,7 @@ def numbers(posterior: "Posterior") -> list[tuple[str, str]]:
 
 def failed_evaluations(posterior: "Posterior") -> list[tuple[int, str]]:
     """How many evaluations had which problem."""
-    classes = posterior.family.has_trials
+    classes = posterior.family.has_classes
     return [
         (count, describe_status(Status(code), classes=classes))
         for code, count in sorted(posterior.record.status_counts.items())

@@ -14,6 +14,7 @@ from dbrm._typing import Column, TableLike
 from dbrm.data import (
     AbstractBatches,
     AbstractRows,
+    Label,
     MemoryRows,
     Recipe,
     Table,
@@ -28,13 +29,14 @@ from dbrm.data import (
     learn_from_batches,
     learn_recipe,
     open_batches,
+    read_classes,
     read_labels,
     read_table,
     refuse_other_order,
     split_survival,
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
-from dbrm.evidence import Observations
+from dbrm.evidence import ClassFamily, Observations, find_family
 from dbrm.formula import FormulaRecipe, ParsedFormula, read_formula
 from dbrm.formula_latent import take_latent_terms
 from dbrm.run.data_check import warn_of_data
@@ -77,8 +79,9 @@ class RunInputs:
     rows
         All rows of data that are out of core; table and observations are then a weighted
         subsample of them.
-    strata
-        Labels of the strata of survival times, in the order of their numbers.
+    strata, classes
+        Labels of the strata of survival times, and of the classes of the response, in the order of
+        their numbers.
     """
 
     table: Table
@@ -91,6 +94,7 @@ class RunInputs:
     n_rows: int
     rows: AbstractRows | None = None
     strata: tuple[str, ...] = ()
+    classes: tuple[Label, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -170,7 +174,8 @@ def read_in_memory(
         settings = replace(settings, intercept=False)
     extras = {**_join(extras, read.extras), "offset": _add(read.offset, extras["offset"])}
     labels, extras = _number_strata(extras, read.table.n_rows)
-    observations = _observe(read.response, read.table.n_rows, extras)
+    classes, response = _number_classes(read.response, read.table.n_rows, settings)
+    observations = _observe(response, read.table.n_rows, extras)
     table = read.table
     # An effect without a column has one node per row: equal rows are then not the same.
     node_per_row = any(effect.column is None for effect in settings.latent_effects)
@@ -187,6 +192,7 @@ def read_in_memory(
         given=_given(extras),
         n_rows=read.table.n_rows,
         strata=labels,
+        classes=classes,
     )
 
 
@@ -313,6 +319,14 @@ def _join(extras: Mapping[str, Any], formula: Mapping[str, Any]) -> dict[str, An
             msg = f"The formula names {name} already: leave {name}= out."
             raise InvalidDataError(msg)
     return {**extras, **formula}
+
+
+def _number_classes(y: Any, n_rows: int, settings: Settings) -> tuple[tuple[Label, ...], Any]:
+    """Labels of the classes of the response, and their numbers in its place."""
+    family = find_family(settings.family)
+    if not isinstance(family, ClassFamily) or y is None:
+        return (), y
+    return read_classes(y, n_rows, ordered=family.ordered)
 
 
 def _number_strata(

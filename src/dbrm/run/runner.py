@@ -184,6 +184,7 @@ class _Results:
             extrapolate=settings.extrapolate,
             sweep=self._unseen,
             strata=inputs.strata,
+            classes=inputs.classes,
         )
 
 

@@ -22,7 +22,9 @@ from dbrm.evidence.families.beta import Beta
 from dbrm.evidence.families.binomial import Binomial
 from dbrm.evidence.families.gamma import Gamma
 from dbrm.evidence.families.gaussian import Gaussian
+from dbrm.evidence.families.multinomial import Multinomial
 from dbrm.evidence.families.negative_binomial import NegativeBinomial
+from dbrm.evidence.families.ordinal import Ordinal
 from dbrm.evidence.families.poisson import Poisson
 from dbrm.evidence.families.student_t import StudentT
 from dbrm.evidence.families.zero_inflated_poisson import ZeroInflatedPoisson
@@ -38,7 +40,9 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "JointFamily",
+    "Multinomial",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "StudentT",
     "ZeroInflatedPoisson",

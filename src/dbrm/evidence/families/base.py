@@ -20,7 +20,7 @@ import scipy.optimize
 from dbrm._choices import Choices
 from dbrm._kernels.glm_dispersion import Constants
 from dbrm._typing import Column, FloatArray, Mask, Matrix
-from dbrm.errors import InvalidDataError
+from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence.joint.likelihood import JointLikelihood
 from dbrm.evidence.links import Link
 from dbrm.evidence.observations import Observations
@@ -107,6 +107,11 @@ class AbstractFamily(ABC):
         else:
             inside = (response > low) & (response < high)
         require(inside & np.isfinite(response), self.name, _range(self), response)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether responses are classes, which columns may separate."""
+        return self.has_trials
 
     def adapted_to(self, columns: Matrix, response: Column, weights: Column | None) -> Self:
         """The family for these data, if something of it is estimated before the search."""
@@ -245,6 +250,13 @@ class JointFamily(AbstractFamily):
     @abstractmethod
     def bind(self, observations: Observations) -> JointLikelihood:
         """The log likelihood of these observations, once they are checked."""
+
+    def with_link(self, link: str) -> Self:
+        """The family with this link; most have one only."""
+        if link != self.default_link:
+            msg = f"family={self.name!r} has no other link function; leave link= out."
+            raise InvalidSettingError(msg)
+        return self
 
     @abstractmethod
     def predictor_label(self, response: str) -> str:

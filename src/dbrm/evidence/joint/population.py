@@ -220,7 +220,8 @@ class JointPopulation(AbstractExpandable):
         for size in range(min(self.size, max_size) + 1):
             chosen = list(combinations(range(self.size), size))
             for start in range(0, len(chosen), _BATCH):
-                batch = np.array(chosen[start : start + _BATCH], dtype=np.int64).reshape(-1, size)
+                part = chosen[start : start + _BATCH]
+                batch = np.array(part, dtype=np.int64).reshape(len(part), size)
                 index = np.sum(np.int64(1) << batch, axis=1)
                 out[index] = self._approximate_batch(information, right, batch)
         return out

@@ -212,7 +212,7 @@ def test_refuses_what_are_no_survival_times(change, message):
 
 def test_refuses_a_link_and_priors_that_need_other_engines(rng):
     columns, seen = simulate(rng)
-    with pytest.raises(InvalidSettingError, match="has no link function"):
+    with pytest.raises(InvalidSettingError, match="has no other link"):
         build_engine(seen, Jeffreys(), family="cox", link="log")
     engine = build_engine(seen, resolve_prior("normal-loggamma"), family="cox")
     with pytest.raises(InvalidSettingError, match="Try prior='normal'"):
