@@ -79,7 +79,8 @@ def fit(
         typer.Option(min=1000, help="Rows used in the search of a large file."),
     ] = None,
     missing: Annotated[
-        str | None, typer.Option(help="Missing values: indicator (fill, mark), drop or error.")
+        str | None,
+        typer.Option(help="Missing values: indicator (fill, mark), impute, drop or error."),
     ] = None,
     unseen: Annotated[
         str | None, typer.Option(help="New levels in later rows: none-of-these or error.")

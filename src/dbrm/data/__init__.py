@@ -12,7 +12,7 @@ Only this package knows pandas, polars or pyarrow; the rest of `dbrm` sees a `Ta
 from dbrm.data.check import Finding, check_table, warn_findings
 from dbrm.data.incomplete import columns_in_formula, drop_incomplete
 from dbrm.data.intake import RawTable, read_numbers, read_table
-from dbrm.data.learning import learn_recipe
+from dbrm.data.learning import complete_tables, learn_recipe
 from dbrm.data.out_of_core import (
     AbstractBatches,
     AbstractRows,
@@ -61,6 +61,7 @@ __all__ = [
     "check_weights",
     "choose_sample",
     "columns_in_formula",
+    "complete_tables",
     "drop_incomplete",
     "find_repeats",
     "fingerprint",

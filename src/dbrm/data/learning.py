@@ -6,11 +6,14 @@
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final, get_args
 
-from dbrm._typing import Matrix, TableLike
+import numpy as np
+
+from dbrm._typing import Column, Matrix, TableLike
 from dbrm.data.columns import read_column, refuse_infinite, refuse_missing
+from dbrm.data.imputation import draw_completed, learn_imputer
 from dbrm.data.intake import read_index_columns, read_table
 from dbrm.data.levels import LevelCounts, count_levels, learn_rule, offered_columns, why_left_out
 from dbrm.data.recipe import Recipe, assemble, finish
@@ -21,7 +24,45 @@ from dbrm.data.standardize import Scale, learn_scaling
 from dbrm.data.table import Table
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError, quote
 
-__all__ = ["Offer", "learn_recipe", "warn_left_out"]
+__all__ = ["Offer", "complete_tables", "learn_recipe", "warn_left_out"]
+
+# Completed tables.
+_N_COMPLETED = 10
+
+
+def complete_tables(
+    recipe: Recipe, X: TableLike, response: Column, seed: int
+) -> tuple[Recipe, list[Table]]:
+    """Draw completed tables of the training rows; the recipe can then fill new rows.
+
+    There are none where no number is missing.
+    """
+    raw = read_table(X)
+    index = read_index_columns(raw, recipe.index_columns)
+    names = [rule.name for rule in recipe.columns]
+    columns = [read_column(name, raw.contents[raw.names.index(name)]) for name in names]
+    targets = [
+        j
+        for j, rule in enumerate(recipe.columns)
+        if rule.kind == "numeric" and 0 < columns[j].missing.sum() < raw.n_rows
+    ]
+    if not targets:
+        return recipe, []
+    own = {name for j in targets for name in recipe.columns[j].outputs}
+    predictors = tuple(name for name in recipe.names if name not in own)
+    others = assemble(recipe.columns, columns, predictors, raw.n_rows)
+    values = np.column_stack([columns[j].values.astype(np.float64) for j in targets])
+    target_names = tuple(names[j] for j in targets)
+    recipe = replace(recipe, imputer=learn_imputer(target_names, values, predictors, others))
+    tables = []
+    rng = np.random.default_rng(seed)
+    for filled in draw_completed(rng, values, others, response, _N_COMPLETED):
+        completed = list(columns)
+        for j, content in zip(targets, filled.T, strict=True):
+            completed[j] = replace(columns[j], values=content)
+        table = assemble(recipe.columns, completed, recipe.names, raw.n_rows)
+        tables.append(finish(table, recipe, index))
+    return recipe, tables
 
 
 def learn_recipe(
@@ -59,7 +100,8 @@ def learn_recipe(
     missing
         ``"error"``, or ``"indicator"``: fill with the training median and add a 0/1
         column ``name_missing`` where the training column had missing values. A missing category
-        is a level of its own.
+        is a level of its own. ``"impute"``: the same, but without a column for missing numbers,
+        which `complete_tables` draws.
     unseen
         What a level in new rows is that did not occur in training: an ``"error"``, or
         ``"none-of-these"``, with zeros in the columns of all levels.

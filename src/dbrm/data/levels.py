@@ -104,7 +104,7 @@ def learn_rule(
         fill = 1.0 + _middle(column, weights)[0]
     elif column.kind == "categorical":
         levels, pooled = _split_levels(column.levels, counts)
-    elif missing == "indicator":
+    elif missing != "error":
         fill = _median(column, weights)
     if offer_log and column.kind == "numeric":
         log_scale = find_log_scale(column.values[~column.missing].astype(np.float64))
@@ -114,11 +114,16 @@ def learn_rule(
         levels,
         fill,
         # With nothing observed both the column and its indicator would be constant.
-        indicator=missing == "indicator" and 0 < counts.n_missing < counts.n_rows,
+        indicator=_marks_missing(column, missing) and 0 < counts.n_missing < counts.n_rows,
         pooled=pooled,
         n_missing=round(counts.n_missing),
         log_scale=log_scale,
     )
+
+
+def _marks_missing(column: RawColumn, missing: Missing) -> bool:
+    """Whether a column of zeros and ones marks missing values; not where numbers are imputed."""
+    return missing == "indicator" or (missing == "impute" and column.kind != "numeric")
 
 
 def offered_columns(

@@ -15,6 +15,7 @@ import numpy as np
 
 from dbrm._typing import Matrix, TableLike
 from dbrm.data.columns import Kind, RawColumn, read_column, refuse_infinite, refuse_missing
+from dbrm.data.imputation import IMPUTER, Imputer
 from dbrm.data.intake import RawTable, read_index_columns, read_table
 from dbrm.data.rules import ColumnRule, Missing, Unseen
 from dbrm.data.schema import Flag, ListOf, Nullable, Real, Record, Text, Whole
@@ -56,8 +57,9 @@ RECIPE = Record(
         "named": Flag(),
         "places": ListOf(Text()),
         "unseen": Text(get_args(Unseen)),
+        "imputer": Nullable(IMPUTER),
     },
-    optional=frozenset({"places", "unseen"}),
+    optional=frozenset({"places", "unseen", "imputer"}),
 )
 
 
@@ -82,6 +84,8 @@ class Recipe:
         Whether the training table had names of its own.
     index_columns
         Input columns that index latent effects, kept as they are.
+    imputer
+        Fills missing numbers in new rows; none unless they are imputed.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -94,6 +98,7 @@ class Recipe:
     named: bool = True
     index_columns: tuple[str, ...] = ()
     unseen: Unseen = "error"
+    imputer: Imputer | None = None
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -130,7 +135,11 @@ class Recipe:
             raw = replace(raw, named=True)
         index = read_index_columns(raw, self.index_columns)
         kept = set(self.names)
-        needed = [j for j, rule in enumerate(self.columns) if kept.intersection(rule.outputs)]
+        needed = [
+            j
+            for j, rule in enumerate(self.columns)
+            if self.imputer is not None or kept.intersection(rule.outputs)
+        ]
         rules = [self.columns[j] for j in needed]
         given = [
             read_column(rule.name, raw.contents[position])
@@ -144,9 +153,27 @@ class Recipe:
         if self.missing == "error":
             refuse_missing(columns, advice="Remove these rows, or train with missing='indicator'.")
         else:
+            columns = self._impute(rules, columns)
             _warn_filled(rules, columns)
         values = assemble(rules, columns, self.names, raw.n_rows)
         return finish(values, self, index)
+
+    def _impute(self, rules: list[ColumnRule], columns: list[RawColumn]) -> list[RawColumn]:
+        """Fill missing numbers of new rows with conditional means."""
+        imputer = self.imputer
+        place = {rule.name: j for j, rule in enumerate(rules)}
+        if imputer is None or not any(
+            columns[place[name]].missing.any() for name in imputer.targets
+        ):
+            return columns
+        own = [place[name] for name in imputer.targets]
+        others = assemble(rules, columns, imputer.predictors, columns[0].values.size)
+        targets = np.column_stack([columns[j].values.astype(np.float64) for j in own])
+        filled = imputer.complete(others, targets)
+        columns = list(columns)
+        for j, values in zip(own, filled.T, strict=True):
+            columns[j] = replace(columns[j], values=values)
+        return columns
 
     def _check_unseen(self, rules: Iterable[ColumnRule], columns: Iterable[RawColumn]) -> None:
         """Warn about levels that did not occur in training, or raise."""
@@ -211,6 +238,7 @@ class Recipe:
             "named": self.named,
             "places": list(self.index_columns),
             "unseen": self.unseen,
+            "imputer": None if self.imputer is None else self.imputer.to_dict(),
         }
 
     @classmethod
@@ -233,6 +261,9 @@ class Recipe:
             index_columns=tuple(content.get("places", ())),
             # Before levels had columns of their own, zeros in all columns meant the first one.
             unseen=content.get("unseen", "error"),
+            imputer=None
+            if content.get("imputer") is None
+            else Imputer.from_dict(content["imputer"]),
         )
         recipe._check_parts()
         return recipe
@@ -245,6 +276,10 @@ class Recipe:
         sound = len(set(inputs)) == len(inputs) and len(set(self.names)) == len(self.names)
         sound = sound and set(self.names) <= set(made)
         sound = sound and all(rule.is_sound for rule in self.columns)
+        if self.imputer is not None:
+            numeric = {rule.name for rule in self.columns if rule.kind == "numeric"}
+            sound = sound and set(self.imputer.targets) <= numeric
+            sound = sound and set(self.imputer.predictors) <= set(made)
         sound = sound and len(self.means) == len(self.sds) == wanted
         if not sound:
             msg = "Not a recipe written by Recipe.to_dict: its parts do not fit together."

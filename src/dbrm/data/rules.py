@@ -19,7 +19,7 @@ from dbrm.errors import InvalidDataError
 
 __all__ = ["ColumnRule", "Missing", "Unseen"]
 
-Missing = Literal["error", "indicator"]
+Missing = Literal["error", "indicator", "impute"]
 Unseen = Literal["error", "none-of-these"]
 
 

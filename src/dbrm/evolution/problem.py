@@ -180,7 +180,10 @@ class Problem:
     information
         What features must carry; without it any column that is not constant will do.
     constraints
-        Signs that coefficients must have.
+        What fitted models must obey.
+    completed
+        Tables with imputed values, each with its engine, over which what is reported is averaged;
+        `table` and `engine` are the first of them, on which models are searched.
     """
 
     table: Table
@@ -201,6 +204,7 @@ class Problem:
     exact_populations: bool = True
     information: InformationRule | None = None
     constraints: Constraints | None = None
+    completed: tuple[tuple[Table, AbstractEngine], ...] = ()
 
     @property
     def n_rows(self) -> int:

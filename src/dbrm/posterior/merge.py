@@ -5,13 +5,14 @@ registry, so that a formula found twice under two spellings is one row. How chai
 is the choice of a rule (`dbrm.posterior.merge_rules`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-from dbrm._typing import FloatArray, IntArray, Mask
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
 from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.merge_rules import MERGE_RULES
@@ -23,12 +24,15 @@ from dbrm.search import (
     model_keys,
     unique_rows,
 )
+from dbrm.status import Status
 
 __all__ = ["Merged", "Merger", "merge_chains"]
 
 # Models this close to the best are recomputed from the rows, and at most this many.
 REFINE_WINDOW = 12.0
 REFINE_MOST = 300
+# Models evaluated on all completed tables.
+MOST_COMPLETED = 1_000
 REFINE_ROUNDS = 5
 # Largest number of rows times columns held at once while doing so.
 REFINE_CELLS = 20_000_000
@@ -167,8 +171,8 @@ class Merger:
             part = part.take(np.flatnonzero(allowed))
         models = _with_prior(part.models, problem, registry)
         models, refined = _refine(models, problem, registry)
-        if problem.subsampled:
-            # The evidence of a sample is for the search only.
+        if problem.subsampled or problem.completed:
+            # The evidence of a sample, or of one completed table, is for the search only.
             part, models = part.take(refined), models.take(refined)
         weighted = _log_posterior(models) + part.log_weight
         log_mass = log_sum_exp(weighted)
@@ -305,12 +309,14 @@ def _refine(
     The models, and the rows of those recomputed.
     """
     refined = np.zeros(len(models), dtype=np.bool_)
-    refines = problem.out_of_core is not None or problem.engine.refines
-    rounds = 1 if problem.subsampled else REFINE_ROUNDS
-    window = np.inf if problem.subsampled else REFINE_WINDOW
+    refines = problem.out_of_core is not None or problem.engine.refines or bool(problem.completed)
+    once = problem.subsampled or bool(problem.completed)
+    rounds = 1 if once else REFINE_ROUNDS
+    window = np.inf if once else REFINE_WINDOW
+    most = MOST_COMPLETED if problem.completed else REFINE_MOST
     for _ in range(rounds if refines else 0):
         log_posterior = _log_posterior(models)
-        order = np.argsort(-log_posterior, kind="stable")[:REFINE_MOST]
+        order = np.argsort(-log_posterior, kind="stable")[:most]
         leading = order[log_posterior[order] >= log_posterior[order[0]] - window]
         leading = leading[~refined[leading]]
         if leading.size == 0:
@@ -338,10 +344,33 @@ def _refine_rows(
     log_evidence, statuses = models.log_evidence.copy(), models.statuses.copy()
     if problem.out_of_core is not None:
         found = problem.out_of_core.log_evidence_of(FeatureColumns(tuple(features)), masks)
+    elif problem.completed:
+        found = _average_completed(problem, features, masks, models.log_prior[leading])
     else:
         found = problem.engine.log_evidence_of(evaluate(features, problem.table)[0], masks)
     log_evidence[leading], statuses[leading] = found
     return _replace(models, log_evidence=log_evidence, statuses=statuses), leading
+
+
+def _average_completed(
+    problem: Problem, features: Sequence[Feature], masks: Masks, log_prior: FloatArray
+) -> tuple[FloatArray, StatusArray]:
+    r"""Log evidence that gives models the average of their probabilities over completed tables.
+
+    With :math:`Z_k` the mass of all these models on table :math:`k`, a model has
+    :math:`\frac1K\sum_k p(y|M, X_k) / Z_k`, times the geometric mean of the masses.
+    """
+    values, statuses = [], np.zeros(len(masks), dtype=np.uint8)
+    for table, engine in problem.completed:
+        columns, usable = evaluate(features, table)
+        broken = masks[:, usable != Status.OK].any(axis=1)
+        found, status = engine.log_evidence_of(columns, masks)
+        values.append(np.where(broken, -np.inf, found))
+        statuses = np.maximum(statuses, status)
+    evidence = np.array(values)
+    masses = np.logaddexp.reduce(evidence + log_prior, axis=1)
+    combined = np.logaddexp.reduce(evidence - masses[:, None], axis=0) - np.log(len(values))
+    return combined + masses.mean(), statuses.astype(np.uint8)
 
 
 def _replace(models: ModelTable, **changes: npt.NDArray[np.generic]) -> ModelTable:

@@ -34,6 +34,7 @@ from dbrm.features import Feature, Ranges, Transform, evaluate, training_ranges
 from dbrm.posterior.dispersion import DispersionPosterior, dispersion_posteriors
 from dbrm.posterior.hazard import AbstractHazards, WeibullHazards, cox_hazards
 from dbrm.posterior.limits import fitted_ranges
+from dbrm.posterior.pooling import pool_fits
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.skewness import mean_shifts
 
@@ -208,6 +209,9 @@ class LiveSource:
         if self.problem.out_of_core is not None:
             every = np.ones((1, len(features)), dtype=np.bool_)
             return self.problem.out_of_core.fit_many(FeatureColumns(tuple(features)), every)[0]
+        if self.problem.completed:
+            every = np.concatenate([np.ones(len(features), dtype=np.bool_), effects])
+            return self._fit_completed(features, every[None])[0]
         return fit_with(self.problem.engine, evaluate(features, self.table)[0], effects)
 
     def fit_averaged(
@@ -248,8 +252,18 @@ class LiveSource:
             mask[members] = True
         if self.problem.out_of_core is not None:
             return self.problem.out_of_core.fit_many(FeatureColumns(tuple(features)), masks)
+        masks = np.hstack([masks, effects])
+        if self.problem.completed:
+            return self._fit_completed(features, masks)
         columns = evaluate(features, self.table)[0]
-        return self.problem.engine.fit_many(columns, np.hstack([masks, effects]))
+        return self.problem.engine.fit_many(columns, masks)
+
+    def _fit_completed(self, features: Sequence[Feature], masks: Masks) -> list[ModelFit]:
+        fits = [
+            engine.fit_many(evaluate(features, table)[0], masks)
+            for table, engine in self.problem.completed
+        ]
+        return [pool_fits(own) for own in zip(*fits, strict=True)]
 
     @property
     def _is_normal(self) -> bool:
@@ -257,7 +271,7 @@ class LiveSource:
 
         Of models with latent effects, and the like, a fit holds posterior means already.
         """
-        if isinstance(self.problem.engine, LatentEngine):
+        if isinstance(self.problem.engine, LatentEngine) or self.problem.completed:
             return True
         return self.glm is None or isinstance(self.glm.family, JointFamily)
 

@@ -22,6 +22,7 @@ from dbrm.data import (
     check_vector,
     check_weights,
     columns_in_formula,
+    complete_tables,
     drop_incomplete,
     find_repeats,
     fingerprint,
@@ -79,6 +80,8 @@ class RunInputs:
     rows
         All rows of data that are out of core; table and observations are then a weighted
         subsample of them.
+    completed
+        Tables with imputed values, of which `table` is the first; none where nothing is imputed.
     strata, classes
         Labels of the strata of survival times, and of the classes of the response, in the order of
         their numbers.
@@ -93,6 +96,7 @@ class RunInputs:
     given: tuple[str, ...]
     n_rows: int
     rows: AbstractRows | None = None
+    completed: tuple[Table, ...] = ()
     strata: tuple[str, ...] = ()
     classes: tuple[Label, ...] = ()
 
@@ -176,16 +180,17 @@ def read_in_memory(
     labels, extras = _number_strata(extras, read.table.n_rows)
     classes, response = _number_classes(read.response, read.table.n_rows, settings)
     observations = _observe(response, read.table.n_rows, extras)
-    table = read.table
+    recipe, completed = _complete(read, X, settings, observations)
+    table = completed[0] if completed else read.table
     # An effect without a column has one node per row: equal rows are then not the same.
     node_per_row = any(effect.column is None for effect in settings.latent_effects)
-    mergeable = settings.evidence is None and not node_per_row
+    mergeable = settings.evidence is None and not node_per_row and not completed
     if mergeable and may_repeat(list(table.values.T), observations):
         table, observations = _merge_repeats(table, observations)
     return RunInputs(
         table=table,
         observations=observations,
-        recipe=read.recipe,
+        recipe=recipe,
         settings=settings,
         response=str(read.name or "y"),
         formula=X if isinstance(X, str) else "",
@@ -193,7 +198,26 @@ def read_in_memory(
         n_rows=read.table.n_rows,
         strata=labels,
         classes=classes,
+        completed=tuple(completed),
     )
+
+
+def _complete(
+    read: ParsedFormula, X: TableLike, settings: Settings, observations: Observations
+) -> tuple[Recipe | FormulaRecipe, list[Table]]:
+    """The recipe and completed tables, where missing numbers are imputed."""
+    recipe = read.recipe
+    if settings.missing != "impute":
+        return recipe, []
+    if isinstance(X, str) or isinstance(recipe, FormulaRecipe):
+        msg = (
+            "missing='impute' needs a table, dbrm.fit(X, y): it is not for formulas. "
+            "missing='indicator' is."
+        )
+        raise InvalidSettingError(msg)
+    given = settings.random_state
+    seed = int(given) if isinstance(given, int | np.integer) else 0
+    return complete_tables(recipe, X, observations.response, seed)
 
 
 def _subsample_if_tall(inputs: RunInputs) -> RunInputs:

@@ -78,6 +78,8 @@ def unsupported_reason(settings: Settings) -> str:
     """Which setting needs all rows in memory, and what to try; empty if none does."""
     if settings.latent_effects:
         return "latent= needs all rows in memory; leave it out, or fit a sample of the rows"
+    if settings.missing == "impute":
+        return "missing='impute' needs all rows in memory; missing='indicator' does not"
     if settings.monotone or settings.signs:
         what = "monotone=" if settings.monotone else "signs="
         return f"{what} needs all rows in memory; leave it out, or fit a sample of the rows"

@@ -115,6 +115,11 @@ def build_problem(inputs: RunInputs) -> Problem:
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
     )
+    completed = tuple(
+        (other, _engine(settings, replace(inputs, table=other), family, always, latent))
+        for other in inputs.completed
+    )
+    problem = replace(problem, completed=completed)
     return replace(problem, max_model_size=_max_model_size(settings, problem))
 
 
@@ -306,7 +311,7 @@ def _constraints(
 
 def _increasing_columns(name: str, table: Table) -> tuple[str, ...]:
     """Columns that increase with a covariate: itself, its logarithm, its levels in order."""
-    made = (f"log({name})", f"{name}[>=")
+    made = (f"log({name})", f"log({name} + ", f"{name}[>=")
     found = [column for column in table.names if column == name or column.startswith(made)]
     if found:
         return tuple(found)

@@ -139,6 +139,7 @@ class _Results:
             or problem.latent.effects
             or problem.has_heredity_rule
             or problem.constraints is not None
+            or problem.completed
         )
         if not found.agree or self._seed is None or special:
             return found

@@ -204,7 +204,9 @@ class Settings:
         Missing values of covariates: ``"indicator"`` (default) fills them with the median of the
         training rows, and a column ``name_missing`` of zeros and ones marks them; a missing
         category is a level of its own. ``"error"`` (default under the presets) refuses them;
-        ``"drop"`` leaves out training rows in which any value, or the response, is missing.
+        ``"impute"`` draws missing numbers ten times, from
+        regressions on the other columns and the response, and averages over the completed
+        tables. ``"drop"`` leaves out training rows in which any value, or the response, is missing.
     unseen
         Levels in new rows that did not occur in training: ``"none-of-these"`` (default) gives
         them zeros in the columns of all levels, with a warning; ``"error"`` (default under the
@@ -306,7 +308,7 @@ class Settings:
     heredity: Literal["weak", "strong"] | None = None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None = None
     scale: Literal["standard"] | None = None
-    missing: Literal["error", "indicator", "drop"] | None = None
+    missing: Literal["error", "indicator", "impute", "drop"] | None = None
     unseen: Literal["error", "none-of-these"] | None = None
     log_covariates: bool | None = None
     check: bool = True
@@ -365,7 +367,8 @@ class Settings:
         self._check_choice("latent_charge", (None, "hyperparameter", "effect"))
         self._check_choice("heredity", (None, "weak", "strong"))
         self._check_choice("scale", (None, "standard"))
-        self._check_choice("missing", (None, "error", "indicator", "drop"))
+        self._check_choice("missing", (None, "error", "indicator", "impute", "drop"))
+        self._check_imputation()
         self._check_choice("unseen", (None, "error", "none-of-these"))
         self._check_choice("preset", PRESETS)
         self._check_choice("progress", (True, False, "auto"))
@@ -419,6 +422,27 @@ class Settings:
             what = "always= with priors" if self.intercept else "intercept=False"
             msg = f"{what} is not in the paper: leave preset={self.preset!r} out."
             raise InvalidSettingError(msg)
+
+    def _check_imputation(self) -> None:
+        if self.missing != "impute":
+            return
+        reasons = {
+            "latent=": bool(self.latent_effects),
+            "monotone= and signs=": bool(self.monotone or self.signs),
+            "evidence=": self.evidence is not None,
+            f"preset={self.preset!r}": self.preset is not None,
+            "checkpoint=": self.checkpoint is not None,
+            "subsample=": self.subsample is not None,
+            f"algorithm={self.algorithm!r}": not self.traits.takes_constraints,
+            f"family={self.family!r}": isinstance(find_family(self.family), JointFamily),
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                msg = (
+                    f"missing='impute' is not for {reason}. Use missing='indicator', or leave it "
+                    "out."
+                )
+                raise InvalidSettingError(msg)
 
     def _check_constraints(self) -> None:
         choices = {
@@ -627,7 +651,7 @@ class SettingsOptions(TypedDict, total=False):
     heredity: Literal["weak", "strong"] | None
     groups: Literal["factors"] | Sequence[Sequence[str]] | None
     scale: Literal["standard"] | None
-    missing: Literal["error", "indicator", "drop"] | None
+    missing: Literal["error", "indicator", "impute", "drop"] | None
     unseen: Literal["error", "none-of-these"] | None
     log_covariates: bool | None
     check: bool
