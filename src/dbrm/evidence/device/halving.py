@@ -18,7 +18,7 @@ _ACCURATE = 1e-9
 
 
 def can_halve(problem: DeviceProblem) -> bool:
-    """Whether all models can be evaluated by leaving out columns, one after the other."""
+    """Whether the programs can leave out columns, one after the other, of this population."""
     simple = problem.likelihood.quadratic and not problem.is_scaled and not problem.alternates
     return simple and problem.is_independent and problem.base.problem.start.numbers[2] > 0.0
 

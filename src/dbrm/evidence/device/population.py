@@ -26,8 +26,9 @@ from dbrm.status import Status
 __all__ = ["DevicePopulation", "can_use_device"]
 
 # Largest population of which all models are evaluated, and most models times rows: some half a
-# second of an H200. Models that are not reached by leaving out columns take ten times as long.
-_LARGEST, _MOST_WORK, _SLOWER = 20, 4e9, 10.0
+# second of an H200. Models that are not reached by leaving out columns take ten times as long;
+# those that approach a supremum, sixty steps.
+_LARGEST, _MOST_WORK, _SLOWER, _SLOWEST = 20, 4e9, 10.0, 60.0
 # Models times rows below which a batch is evaluated by the compiled path.
 _LEAST_WORK = 2e5
 
@@ -78,7 +79,10 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
 
     @property
     def enumeration_limit(self) -> int:  # type: ignore[override]
-        work = self.design.n_live * (1.0 if self._halves else _SLOWER)
+        if self.size > _LARGEST:
+            return self.base.enumeration_limit
+        factor = 1.0 if self._halves else _SLOWEST if self._is_separated else _SLOWER
+        work = self.design.n_live * factor
         return max(min(_LARGEST, int(np.log2(_MOST_WORK / work))), self.base.enumeration_limit)
 
     @property
@@ -98,7 +102,14 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
 
     @cached_property
     def _halves(self) -> bool:
-        return can_halve(self._problem)
+        """Whether all models can be evaluated by leaving out columns of the one with all."""
+        return can_halve(self._problem) and not self._is_separated
+
+    @cached_property
+    def _is_separated(self) -> bool:
+        """Whether all columns together separate the classes."""
+        every = np.ones((1, self.size), dtype=np.bool_)
+        return bool(self.base.log_evidence(every)[1][0] == Status.SEPARATED)
 
     def log_evidence(self, masks: Masks) -> tuple[FloatArray, StatusArray]:
         if len(masks) * self.design.n_live < _LEAST_WORK:

@@ -73,7 +73,8 @@ def compare(engine, X, *, left=0, limit=CLOSE):
     ):
         np.testing.assert_array_equal(statuses, status)
         np.testing.assert_allclose(values, expected, rtol=0, atol=limit)
-    assert counting.n_models <= 2 * left
+    # One more, to see whether all columns separate the classes.
+    assert counting.n_models <= 2 * left + 1
     return status
 
 
@@ -126,6 +127,15 @@ def test_separated_classes_have_their_supremum_and_status(rng, prior, left):
     X[:, 2] = X[:, 0] + 3.0 * y
     status = compare(GlmEngine(y, resolve_prior(prior)), X, left=left)
     assert np.count_nonzero(status == Status.SEPARATED) > 4
+
+
+def test_fewer_models_are_enumerated_where_classes_are_separated(rng):
+    """They take dozens of steps instead of one."""
+    X, y = simulate(rng, "binomial")
+    overlapping = GlmEngine(y, resolve_prior("jeffreys"), platform="cpu").prepare(X)
+    X[:, 2] = X[:, 0] + 3.0 * y
+    separated = GlmEngine(y, resolve_prior("jeffreys"), platform="cpu").prepare(X)
+    assert separated.enumeration_limit < overlapping.enumeration_limit
 
 
 def test_dependent_columns_have_their_status(rng):
