@@ -201,6 +201,9 @@ def write_file(path, n):
 def measure_fits(device, only, quick):
     sizes = (2_000,) if quick else (1_000, 10_000, 40_000, 100_000, MILLION, 10 * MILLION)
     found = []
+    if not quick:
+        # Compiles what runs on the CPU.
+        fit_once(60_000, table(60_000), "cpu", quick)
     for n in sizes:
         if only is not None and n not in only:
             continue
@@ -333,11 +336,13 @@ def floors(case, limits):
 
 
 def write_page(folder):
-    limits, cases, fits, scores = (
+    limits, cases, chains, fits, scores = (
         json.loads((folder / f"{part}.json").read_text(encoding="utf-8")) for part in PARTS
     )
     text = PAGE.format(
         where=cases["measured"],
+        chains_where=chains["measured"],
+        chains=markdown_table(CHAINS_HEADER, chain_rows(chains)),
         fits_where=fits["measured"],
         scores_where=scores["measured"],
         **limits["numbers"],
@@ -372,25 +377,42 @@ def fit_rows(fits):
     seen = set()
     for fit in fits["numbers"]:
         key = fit["n"], fit["device"]
-        label = {"cpu": "4 of 16 cores"}.get(
-            fit["device"], "device, again" if key in seen else "device, first time"
-        )
+        cores = "4 of 16 cores, earlier" if fit.get("earlier") else "4 of 16 cores"
+        again = "device, again" if key in seen else "device, first time"
+        label = cores if fit["device"] == "cpu" else again
         seen.add(key)
         seconds = f"{fit['seconds']:.1f}", f"{fit['cpu_seconds']:.0f}"
         yield f"{fit['n']:,}", label, *seconds, f"{fit['log_evidence']:.6f}"
 
 
+def chain_rows(chains):
+    for case in chains["numbers"]:
+        seconds = f"{case['one']:.2f}", f"{case['four']:.2f}"
+        yield f"{case['n']:,}", case["q"], *seconds, "yes" if case["same"] else "no"
+
+
 def score_rows(scores):
+    """Means with standard errors, then those of the difference between the two arms."""
     found = scores["numbers"]
     for name in dict.fromkeys(row["data"] for row in found):
-        for exact in (False, True):
-            rows = [row for row in found if row["data"] == name and row["exact"] == exact]
-            cells = [name, "exact" if exact else "refined", len(rows)]
-            for key, digits in (("accuracy", 4), ("log_loss", 4), ("seconds", 1)):
-                values = np.array([row[key] for row in rows])
-                error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
-                cells.append(f"{values.mean():.{digits}f} ± {error:.{digits}f}")
-            yield tuple(cells)
+        by_arm = {
+            arm: {row["seed"]: row for row in found if row["data"] == name and row["arm"] == arm}
+            for arm in ARMS
+        }
+        seeds = sorted(set.intersection(*map(set, by_arm.values())))
+        values = {
+            arm: np.array([[rows[seed][key] for key in SCORES] for seed in seeds])
+            for arm, rows in by_arm.items()
+        }
+        values["exact - refined"] = values["exact"] - values["refined"]
+        for label, numbers in values.items():
+            yield name, label, len(seeds), *(mean_and_error(column) for column in numbers.T)
+
+
+def mean_and_error(values):
+    if values.size == 1:
+        return f"{values[0]:.4f}"
+    return f"{values.mean():.4f} ± {values.std(ddof=1) / np.sqrt(values.size):.4f}"
 
 
 HEADER = (
@@ -398,7 +420,9 @@ HEADER = (
     *("products, µs", "traffic, µs", "a model, µs", "largest gap"),
 )
 FITS_HEADER = ("rows", "where", "seconds", "processor seconds", "log evidence of the best model")
-SCORES_HEADER = ("data", "populations", "seeds", "accuracy", "log loss", "processor seconds")
+CHAINS_HEADER = ("rows", "columns", "one after the other, s", "four threads, s", "same numbers")
+SCORES = ("accuracy", "log_loss")
+SCORES_HEADER = ("data", "populations", "seeds", "accuracy", "log loss")
 PAGE = """# A graphics processor
 
 `python -m benchmarks gpu` writes this page; [how to use one](../how-to/gpu.md). One {device} beside
@@ -427,31 +451,54 @@ some 30 small batches. 32 bits for the first pass do not help: a prototype did 5
 second with them and 6.0 million without, at 1,536 rows, because true 32-bit products are slower
 on this device than those of 64 bits, which its matrix units do.
 
+## Populations of several chains
+
+All models of four populations on one device, one population after the other or each in a thread of
+its own, as chains have them. {chains_where}
+
+{chains}
+
+Threads hand their batches to the device in turn: while it works for one chain, the others number,
+score and make features. With few rows that takes half the time of one chain after the other; with
+100,000 the device is busy all the time, and there is nothing to gain. Populations are not put
+into common arrays: how many there are would change the order of summation, and with it the last
+digits; so no number depends on how many chains run.
+
 ## Whole fits
 
-Default logistic fits of 10 covariates, four chains on four workers; a table in memory.
-{fits_where}
+Default logistic fits of 10 covariates, four chains on four workers; a table in memory, ten million
+rows from a Parquet file. {fits_where} The fit of a million rows on the cores is an earlier one, at
+commit 9fd9028.
 
 {fits}
 
 A fit makes and screens thousands of features, and that is done on the CPU. The refinement of
-populations needs tens of exact fits where enumeration needs {{math}}`2^{{15}}`: since then, a whole fit
-waits for the device no more than for the CPU, and with fewer than a million rows it is not faster
-there. Ten million rows from a Parquet file are not in the table: an earlier version, which made
-columns in one thread for each chain, was stopped after 180 s, the present one after 85 s, when the
-time on the machine ran out. Reading rows and making columns of them was nearly all it did.
+populations needs tens of exact fits where enumeration needs {{math}}`2^{{15}}`: below a million rows a
+fit waits for the device no more than for the CPU. What is left of a fit of 100,000 rows are the
+columns of candidates on a sample of 50,000 rows, in four threads of Python that get two cores' worth
+of work done. *First time* includes starting JAX and compiling its programs; those of the CPU were
+compiled before.
+
+Ten million rows take a minute. Three things brought that from more than three: the rows are read
+into memory once (as long as they are fewer than 500 million numbers); chains with the same feature
+share its column on the device; and blocks of {{math}}`2^{{18}}` rows are made and sent by four threads
+of each chain, where blocks of {{math}}`2^{{15}}` spent most of their time waiting for Python's lock. What is
+left is, for two thirds, the functions of columns on the CPU. The CPU path was not run on ten
+million rows: ten times its time at a million would be 380 s, and it holds no columns of that length in
+memory, so that it takes longer than that.
+
+*Screening.* The sweep before the search looks at 50,000 rows at most, and its products of score
+vectors and candidate columns take 0.02 s of a fit of 100,000 rows, the whole sweep 0.4 s (profiled on one
+core). They stay on the CPU: with a device there is nothing to gain.
 
 ## Does an exact posterior inside populations predict better?
 
-The same seeds with populations that are refined (the default) and with all models evaluated; one
-chain, the paper's division of the data. {scores_where}
+The same seeds with populations that are refined (the default) and with all models evaluated; all
+else is the same, the sweep before the search, too. One chain, the paper's division of the data.
+{scores_where}
 
 {scores}
 
-These are few seeds, and there is no sign of a gain. For breast cancer exact populations do worse
-in log loss; the posterior is there on models that separate the classes, and the sweep before the
-search enumerates more, too, and starts chains elsewhere. What of it is due to exact populations was
-not found out.
 """
 
 

@@ -20,8 +20,8 @@ from dbrm.evidence.device.platform import load_program, padded_rows, padded_widt
 
 __all__ = ["DeviceRows", "HeldPopulation", "Part"]
 
-# Numbers in columns that are kept for the next population.
-_MOST_NUMBERS = 1_000_000_000
+# Numbers in columns that are kept for the next population, and their share of the memory.
+_MOST_NUMBERS, _MOST_MEMORY = 1_000_000_000, 0.25
 # Models whose sums are worked out together.
 _BATCHES = (16, 256)
 # Threads of one chain that make columns.
@@ -65,7 +65,8 @@ class DeviceRows:
         self._device = self._program.find_devices(platform)[0]
         self._likelihood = self._program.Likelihood(family, link, True)
         self._block = padded_rows(min(n_rows, block_rows))
-        self._most_columns = max(_MOST_NUMBERS // n_rows, 1)
+        most = min(_MOST_NUMBERS, _MOST_MEMORY * self._program.memory_of(self._device) / 8)
+        self._most_columns = max(int(most / n_rows), 1)
         self._response: tuple[Any, ...] = ()
         self._columns: dict[Hashable, _Column] = {}
         self._lock = Lock()

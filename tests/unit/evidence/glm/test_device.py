@@ -10,11 +10,13 @@ import dbrm.evidence.device.halving as halving
 import dbrm.evidence.device.platform as platforms
 import dbrm.evidence.device.population as device
 import dbrm.evidence.device.problem as problems
+import dbrm.evidence.device.rows as device_rows
 from dbrm._kernels.bits import unpack_index
 from dbrm._kernels.glm_rows import linearise
+from dbrm.data import Block
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import GlmEngine, resolve_prior
-from dbrm.evidence.device import DevicePopulation, choose_platform
+from dbrm.evidence.device import DevicePopulation, DeviceRows, choose_platform
 from dbrm.evidence.families import FAMILIES
 from dbrm.evidence.links import LINKS
 from dbrm.status import Status
@@ -206,6 +208,30 @@ def test_what_has_no_program_stays_on_the_cpu(rng):
     X, y = simulate(rng, "binomial")
     engine = GlmEngine(y, resolve_prior("normal-loggamma"), platform="cpu")
     assert not isinstance(engine.prepare(X), DevicePopulation)
+
+
+@pytest.mark.parametrize("limit", ["_MOST_NUMBERS", "memory"])
+def test_columns_used_last_stay_on_the_device(monkeypatch, limit):
+    """Of two that fit, those of the last population; the others are read again."""
+    n, asked = 8, []
+    if limit == "memory":
+        monkeypatch.setattr(platforms.load_program(), "memory_of", lambda _: 4 * 2 * 8 * n)
+    else:
+        monkeypatch.setattr(device_rows, limit, 2 * n)
+    rows = DeviceRows("cpu", FAMILIES["binomial"].code, LINKS["logit"].code, n, n)
+
+    def hold(*names):
+        def read(positions):
+            asked.append([names[j] for j in positions])
+            columns, bad = np.ones((positions.size + 1, n)), np.zeros(positions.size, dtype=bool)
+            return [Block(0, n, {}, {})], lambda block: (columns, np.ones((3, n)), bad)
+
+        return rows.hold(names, read)
+
+    hold("a", "b")
+    hold("b", "c")
+    hold("a")
+    assert asked == [["a", "b"], ["c"], ["a"]]
 
 
 def test_without_jax_the_error_says_what_to_install(monkeypatch):

@@ -16,7 +16,7 @@ from dbrm.evidence.device.program.any_models import finish, newton, start_at
 from dbrm.evidence.device.program.likelihood import Likelihood
 from dbrm.evidence.device.program.negative_binomial import negative_binomial_shape
 from dbrm.evidence.device.program.rows import Rows, place, place_rows, stack_rows, to_host
-from dbrm.evidence.device.program.session import find_devices, keep_programs
+from dbrm.evidence.device.program.session import find_devices, keep_programs, memory_of
 from dbrm.evidence.device.program.sums import sum_blocks
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "finish",
     "halve",
     "keep_programs",
+    "memory_of",
     "negative_binomial_shape",
     "newton",
     "place",

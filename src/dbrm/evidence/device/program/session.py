@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable
 from functools import wraps
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import jax
 
-__all__ = ["find_devices", "in_64_bits", "keep_programs"]
+__all__ = ["find_devices", "in_64_bits", "keep_programs", "memory_of"]
 
 
 def in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +29,12 @@ def find_devices(platform: str) -> list[Any]:
         return list(jax.devices(platform))
     except RuntimeError:
         return []
+
+
+def memory_of(device: Any) -> float:
+    """Bytes that JAX may use on a device; infinite where it does not say."""
+    known = device.memory_stats() or {}
+    return float(known.get("bytes_limit", inf))
 
 
 def keep_programs() -> None:
