@@ -198,6 +198,24 @@ def test_what_is_not_possible_is_said(data, how, error, message):
         dbrm.fit(X, y, **QUICK, **how)
 
 
+def test_several_coefficients_of_one_feature_have_no_sign(data):
+    X, y = data
+    classes = pd.cut(y, 3, labels=["low", "middle", "high"]).astype(str)
+    with pytest.raises(InvalidSettingError, match="family='ordinal' has one"):
+        dbrm.fit(X, classes, family="multinomial", signs={"a": "positive"}, **QUICK)
+
+
+def test_survival_times_may_have_signs(data):
+    """The hazard of a Cox model must not fall in c, though it does."""
+    X = data[0]
+    time = np.exp(X["c"] + 0.3 * np.random.default_rng(1).normal(size=len(X)))
+    how = {"family": "cox", "event": np.ones(len(X)), "penalty": 1.0}
+    free = dbrm.enumerate_models(X, time, **how)
+    held = dbrm.enumerate_models(X, time, monotone={"c": "increasing"}, **how)
+    assert free.inclusion("c") > 0.99
+    assert held.inclusion("c") == 0.0
+
+
 def test_a_category_without_order_is_not_monotone(data):
     X, y = data
     X = X.assign(site=np.array(["n", "s", "w"])[np.arange(len(X)) % 3])

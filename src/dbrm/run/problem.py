@@ -12,6 +12,7 @@ from dbrm.evidence import (
     AbstractFamily,
     AbstractOutOfCoreEngine,
     Jeffreys,
+    JointEngine,
     add_latent,
     bind,
     build_engine,
@@ -279,6 +280,12 @@ def _constraints(
     monotone, signs = settings.monotone or {}, settings.signs or {}
     if not (monotone or signs):
         return None
+    if isinstance(engine, JointEngine) and engine.joint.n_predictors > 1:
+        msg = (
+            f"monotone= and signs= need one coefficient for each feature; family="
+            f"{engine.family.name!r} has one for each class. family='ordinal' has one."
+        )
+        raise InvalidSettingError(msg)
     features = _read_features("signs", tuple(signs), table, transforms)
     # Under the inverse link the mean falls where the linear predictor rises.
     upwards = -1 if engine.likelihood().link.name == "inverse" else 1
