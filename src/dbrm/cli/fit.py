@@ -10,7 +10,7 @@ import typer
 from dbrm.cli.check import print_check
 from dbrm.cli.classes import read_classes
 from dbrm.cli.console import Decimal, Encoding, Separator, find_column, show_errors
-from dbrm.cli.saved import print_posterior
+from dbrm.cli.saved import print_law, print_posterior
 from dbrm.errors import DBRMError, Terminated
 
 if TYPE_CHECKING:
@@ -35,6 +35,17 @@ def fit(
     ] = None,
     transforms: Annotated[
         str | None, typer.Option(help="Functions or named sets, such as 'sin,troot' or smooth.")
+    ] = None,
+    laws: Annotated[
+        bool,
+        typer.Option(
+            "--laws",
+            help="Look for laws: functions of textbook formulas, which hold beyond the data, "
+            "constants with intervals, and simpler formulas beside the best.",
+        ),
+    ] = False,
+    units: Annotated[
+        str | None, typer.Option(help="Units of columns: 'period=day,mass=kg'.")
     ] = None,
     ignore: Annotated[str | None, typer.Option(help="Columns to leave out: 'id,name'.")] = None,
     offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
@@ -138,7 +149,7 @@ def fit(
         how: dict[str, Any] = {} if seconds is None else {"time_budget": seconds}
         with show_errors():
             posterior = _run(fitting.resume, resume, n_jobs=jobs, progress=bar, **how)
-            _show(posterior, out, report, as_json=as_json)
+            _show(posterior, out, report, laws=laws, as_json=as_json)
         return
     if data is None or (response is None) == (formula is None):
         msg = (
@@ -184,7 +195,9 @@ def fit(
             "link": link,
             "intercept": None if intercept else False,
             "latent": read_latent(latent, columns) if latent else None,
-            "transforms": _listed(transforms) or None,
+            "transforms": _listed(transforms) or (["laws"] if laws else None),
+            "extrapolate": "follow" if laws else None,
+            "units": None if units is None else _units(units),
             "prior": prior,
             "penalty": _penalty(penalty),
             "preset": preset,
@@ -213,7 +226,7 @@ def fit(
             progress=bar,
             **{name: value for name, value in settings.items() if value is not None},
         )
-        _show(posterior, out, report, as_json=as_json)
+        _show(posterior, out, report, laws=laws, as_json=as_json)
 
 
 def _run(search: Callable[..., "Posterior"], *arguments: Any, **settings: Any) -> "Posterior":
@@ -227,12 +240,16 @@ def _run(search: Callable[..., "Posterior"], *arguments: Any, **settings: Any) -
         return posterior
 
 
-def _show(posterior: "Posterior", out: Path | None, report: Path | None, *, as_json: bool) -> None:
+def _show(
+    posterior: "Posterior", out: Path | None, report: Path | None, *, laws: bool, as_json: bool
+) -> None:
     if out is not None:
         posterior.save(out)
     if report is not None:
         posterior.report(report)
     print_posterior(posterior, as_json=as_json)
+    if laws and not as_json:
+        print_law(posterior)
     ended = posterior.record.ended
     if ended in Signals.__members__:
         typer.echo(f"Interrupted ({ended}): this is what was found until then.", err=True)
@@ -248,6 +265,18 @@ def _take(columns: dict[str, Any], name: str) -> Any:
 
 def _listed(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _units(text: str) -> dict[str, str]:
+    """Units by column, from ``period=day,mass=kg``."""
+    found = {}
+    for part in _listed(text):
+        column, sign, unit = part.partition("=")
+        if not (column.strip() and sign and unit.strip()):
+            msg = f"--units must be columns with their units, as period=day,mass=kg; got {part!r}."
+            raise typer.BadParameter(msg)
+        found[column.strip()] = unit.strip()
+    return found
 
 
 def _penalty(text: str | None) -> str | float | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbrm._typing import Matrix
     from dbrm.posterior import Posterior
 
-__all__ = ["predict", "print_posterior", "report", "show"]
+__all__ = ["predict", "print_law", "print_posterior", "report", "show"]
 
 _NAMES = ("mean", "lower", "upper")
 # Rows written at a time.
@@ -54,6 +54,19 @@ def print_posterior(posterior: "Posterior", *, top: int = 10, as_json: bool = Fa
         typer.echo(json_text(_facts(posterior, top)))
     else:
         typer.echo(settings_as_options(posterior.summary(top)), nl=False)
+
+
+def print_law(posterior: "Posterior") -> None:
+    """Print the constants of the best formula with intervals, and the path of simpler ones."""
+    constants = posterior.best_model.coefficients()
+    path = posterior.path[["complexity", "r2", "step", "probability", "formula"]]
+    shown = constants.to_string(index=False, float_format="{:.6g}".format)
+    typer.echo(f"\nConstants of the best formula, with 95 % intervals:\n{shown}")
+    steps = path.to_string(index=False, na_rep="", float_format="{:.4g}".format)
+    typer.echo(
+        "\nThe most probable formula of every complexity: share of the variation that it explains, "
+        f"gain in log evidence, probability:\n{steps}"
+    )
 
 
 def _facts(posterior: "Posterior", top: int) -> dict[str, Any]:

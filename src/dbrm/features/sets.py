@@ -31,6 +31,8 @@ TRANSFORM_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "smooth": tuple(
             f"{g}[z]" for g in ("sigmoid", "tanh", "atan", "gauss", "sin", "cos", "erf", "arcsinh")
         ),
+        # The functions of textbook formulas, of plain arguments.
+        "laws": ("sin", "cos", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"),
         "powers": ("troot", "sqrt_abs", "square", "pow2_3", "cube", "pow3_5"),
         # Royston and Altman: -2, -1, -1/2, 0 (the logarithm), 1/2, 2, 3; 1 is the covariate.
         "fractional-polynomials": (

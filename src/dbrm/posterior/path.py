@@ -1,6 +1,7 @@
 """The path of formulas: for every complexity the most probable one, and what each step gains.
 
-Reads the models that the search kept, and the submodels of the best one; fits those on the path.
+Reads the models that the search kept, the submodels of the best one and single covariates; fits
+those on the path.
 """
 
 from collections.abc import Iterator
@@ -9,10 +10,10 @@ from math import exp, isfinite, nan
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dbrm._typing import Masks
 from dbrm.evidence import GaussianEngine, GlmEngine, ModelFit
+from dbrm.evolution import Problem
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.source import LiveSource
 
@@ -25,6 +26,8 @@ __all__ = ["PathStep", "find_path", "path_table"]
 
 # Submodels of the best model are looked at up to this number of its features.
 _MOST_FEATURES: dict[type, int] = {GaussianEngine: 10, GlmEngine: 5}
+# Single covariates that are looked at.
+_MOST_COVARIATES = 50
 
 
 @final
@@ -68,12 +71,12 @@ class PathStep:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A model by the positions of its features, and its rank among those kept, -1 for others."""
+    """A model, and its rank among those kept, -1 for others."""
 
     complexity: int
     log_evidence: float
     log_posterior: float
-    members: npt.NDArray[np.integer[Any]]
+    features: tuple[Feature, ...]
     rank: int
 
 
@@ -115,9 +118,8 @@ def _kept(posterior: "Posterior") -> Iterator[_Candidate]:
     # Models are sorted by probability: the first of each complexity is the best.
     for total, row in zip(*np.unique(complexity, return_index=True), strict=True):
         evidence, prior = float(models.log_evidence[row]), float(models.log_prior[row])
-        yield _Candidate(
-            int(total), evidence, evidence + prior, models.features_of(int(row)), int(row)
-        )
+        chosen = tuple(features[j] for j in models.features_of(int(row)))
+        yield _Candidate(int(total), evidence, evidence + prior, chosen, int(row))
 
 
 def _is_out_of_core(posterior: "Posterior") -> bool:
@@ -126,28 +128,32 @@ def _is_out_of_core(posterior: "Posterior") -> bool:
 
 
 def _submodels(posterior: "Posterior") -> Iterator[_Candidate]:
-    """The models without some features of the best one, which are often too poor to be kept."""
+    """Models that are often too poor to be kept: parts of the best one, and covariates."""
     source, members = posterior._source, posterior._merged.models.features_of(0)
     if not isinstance(source, LiveSource) or source.problem.out_of_core is not None:
         return
     problem = source.problem
     most = 0 if problem.has_heredity_rule else _MOST_FEATURES.get(type(problem.engine), 0)
-    if not 0 < members.size <= most:
-        return
-    features = [posterior._merged.features[j] for j in members]
-    prepared = problem.prepare(features, evaluate(features, source.table)[0])
-    masks: Masks = np.arange(2**members.size)[:, None] >> np.arange(members.size) & 1 == 1
+    if 0 < members.size <= most:
+        features = [posterior._merged.features[j] for j in members]
+        masks: Masks = np.arange(2**members.size)[:, None] >> np.arange(members.size) & 1 == 1
+        yield from _evaluated(problem, features, masks)
+    if most:
+        free = [f for f in problem.covariates if f not in problem.always][:_MOST_COVARIATES]
+        yield from _evaluated(problem, free, np.eye(len(free), dtype=np.bool_))
+
+
+def _evaluated(problem: Problem, features: list[Feature], masks: Masks) -> Iterator[_Candidate]:
+    """Models of some features."""
+    prepared = problem.prepare(features, evaluate(features, problem.table)[0])
     values, _ = prepared.log_evidence(masks)
     prior = problem.prior_terms([problem.model_prior.feature_log_prior(f) for f in features])
     log_prior = prior.of(masks)
     for mask, evidence, price in zip(masks, values.tolist(), log_prior.tolist(), strict=True):
-        complexity = sum(feature.complexity for feature in _chosen(features, mask))
+        chosen = tuple(feature for feature, inside in zip(features, mask, strict=True) if inside)
         if isfinite(evidence + price):
-            yield _Candidate(complexity, evidence, evidence + price, members[mask], -1)
-
-
-def _chosen(features: list[Feature], mask: Any) -> list[Feature]:
-    return [feature for feature, inside in zip(features, mask, strict=True) if inside]
+            complexity = sum(feature.complexity for feature in chosen)
+            yield _Candidate(complexity, evidence, evidence + price, chosen, -1)
 
 
 def _step(posterior: "Posterior", candidate: _Candidate) -> PathStep:
@@ -155,16 +161,16 @@ def _step(posterior: "Posterior", candidate: _Candidate) -> PathStep:
     effects = posterior._effect_masks[max(candidate.rank, 0)]
     probability = exp(min(0.0, candidate.log_posterior - posterior._merged.log_mass))
     if _is_out_of_core(posterior):
-        model = posterior.model(candidate.rank)
+        fit = posterior.model(candidate.rank).fit
     else:
-        model = posterior._fit(candidate.members, effects, probability)
-    features = [posterior._merged.features[j] for j in candidate.members]
+        fit = posterior._source.fit(candidate.features, effects)
+    model = posterior._describe(list(candidate.features), effects, fit, probability)
     return PathStep(
         complexity=candidate.complexity,
-        size=len(features),
+        size=len(candidate.features),
         formula=model.formula,
-        features=tuple(str(feature) for feature in features),
-        r2=_explained(posterior, model.fit),
+        features=tuple(str(feature) for feature in candidate.features),
+        r2=_explained(posterior, fit),
         log_evidence=candidate.log_evidence,
         probability=probability,
         coefficients=tuple(model.fit.coefficients.tolist()),

@@ -330,8 +330,8 @@ class Posterior(PredictionMethods):
         r"""The path of formulas: the most probable one of every complexity, simplest first.
 
         Complexities at which nothing has a larger evidence than a simpler formula are left
-        out, unless it is the most probable of all. Compared are the models that the search kept
-        and the submodels of the best one.
+        out, unless it is the most probable of all. Compared are the models that the search
+        kept, the submodels of the best one, and single covariates.
 
         Returns
         -------

@@ -359,3 +359,24 @@ def test_survival_times(tmp_path):
     answer = run("predict", saved, tmp_path / "times.csv", "--strata", "site")
     assert answer.exit_code == 0, answer.output
     assert len(answer.output.splitlines()) == 61
+
+
+def test_laws(tmp_path, rng):
+    """A pendulum: the constant with its interval, and what simpler formulas explain."""
+    length, mass = rng.uniform(0.2, 2.0, 60), rng.uniform(0.1, 1.0, 60)
+    period = 2.006 * np.sqrt(length) + 0.005 * rng.normal(size=60)
+    pd.DataFrame({"length": length, "mass": mass, "period": period}).to_csv(
+        tmp_path / "pendulum.csv", index=False
+    )
+    short = ("--n-chains", "1", "--n-populations", "2", "--seed", "1", "--no-check")
+    arguments = ("fit", tmp_path / "pendulum.csv", "--response", "period", "--laws", *short)
+    result = run(*arguments, "--units", "length=m, mass=kg", "--out", tmp_path / "run.dbrm")
+    assert result.exit_code == 0, result.output
+    assert "2.00" in result.stdout
+    assert "*sqrt_abs(length)" in result.stdout
+    assert "Constants of the best formula, with 95 % intervals" in result.stdout
+    assert "The most probable formula of every complexity" in result.stdout
+    assert dbrm.load(tmp_path / "run.dbrm").record.extrapolate == "follow"
+    mistaken = run(*arguments, "--units", "length")
+    assert mistaken.exit_code == 2
+    assert "as period=day,mass=kg" in mistaken.output
