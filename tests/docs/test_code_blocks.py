@@ -86,6 +86,7 @@ LONG = {
     "counts.md",
     "kepler.md",
     "latent.md",
+    "laws.md",
     "logic.md",
     "model-classes.md",
     "own-family.md",
