@@ -125,15 +125,11 @@ class SettingsEstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> Column:
-        """Share of each input column in what the models explain; see `Posterior.covariates`.
-
-        Of several classes the mean over their posteriors.
-        """
+        """Share of each input column in what the models explain; see `Posterior.covariates`."""
         check_is_fitted(self)
-        found = [posterior.covariates for posterior in self._found().values()]
-        names = next(iter(self._found().values())).recipe.input_names
-        shares = [table.set_index("covariate")["share"].reindex(names) for table in found]
-        return np.asarray(np.mean([share.fillna(0.0).to_numpy() for share in shares], axis=0))
+        names = self.posterior_.recipe.input_names
+        shares = self.posterior_.covariates.set_index("covariate")["share"].reindex(names)
+        return np.asarray(shares.fillna(0.0), dtype=np.float64)
 
     def _continued(self, before: Posterior) -> dict[str, Any]:
         """Settings of a search that begins with what the last one found, on new random numbers."""

@@ -410,7 +410,7 @@ def test_importances_are_shares_of_the_columns(data):
     assert selected.tolist() == [True, False, False, False]
 
 
-def test_importances_of_several_classes_are_averaged(data):
+def test_importances_of_several_classes(data):
     x, y = data
     model = dbrm.DBRMClassifier(**QUICKER).fit(x, np.digitize(y, [-1.0, 1.0]))
     assert model.feature_importances_.shape == (3,)

@@ -6,27 +6,39 @@ from typing import Any, final
 
 import numpy as np
 
-from dbrm._typing import Column
 from dbrm.data.columns import read_column, refuse_missing, to_levels
 from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["Classes", "class_values", "read_classes"]
 
+# More different texts are no classes but a mistake.
+_MOST_CLASSES = 20
 _NAME = re.compile(r"(.+)\[(.+)\]", re.DOTALL)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """A response of two classes: its name, 1 for the second one, what to tell the user."""
+    """A response of classes.
+
+    Parameters
+    ----------
+    name
+        What the response is called; for two classes with the label that is 1.
+    values
+        1 for the second of two classes; labels of more classes.
+    family, message
+        The family for it, and what to tell the user.
+    """
 
     name: str
-    values: Column
+    values: Any
+    family: str
     message: str
 
 
 def read_classes(name: str, content: Any, family: str | None) -> Classes | None:
-    """Read a response of two classes; None if it holds numbers for another family."""
+    """Read a response of classes; None if it holds numbers, or is for another family."""
     column = read_column(name, content)
     if column.coded and family not in (None, "binomial"):
         return None
@@ -37,18 +49,24 @@ def read_classes(name: str, content: Any, family: str | None) -> Classes | None:
             return None
         column = to_levels(column)
     refuse_missing([column], advice="Remove these rows.")
-    if len(column.levels) != 2:
+    n_classes = len(column.levels)
+    if family is None and 2 < n_classes <= min(_MOST_CLASSES, column.values.size / 5):
+        listed = quote(column.levels, limit=_MOST_CLASSES)
+        message = f"The response {name!r} has {n_classes} classes: {listed} (--family multinomial)."
+        return Classes(name, content, "multinomial", message)
+    if n_classes != 2:
         msg = (
-            f"The response {name!r} holds {len(column.levels)} different texts "
-            f"({quote(column.levels, limit=4)}) where numbers or two classes are needed. For one "
-            "class against the others add a column of 0 and 1 to the table."
+            f"The response {name!r} holds {n_classes} different texts "
+            f"({quote(column.levels, limit=4)}) where numbers or two classes are needed. For few "
+            "classes use --family multinomial; numbers must be numbers in every row."
         )
         raise InvalidDataError(msg)
     zero, one = column.levels
     message = (
         f"The response {name!r} has two classes: 1 is {one!r}, 0 is {zero!r} (--family binomial)."
     )
-    return Classes(f"{name}[{one}]", (column.values == 1).astype(np.float64), message)
+    values = (column.values == 1).astype(np.float64)
+    return Classes(f"{name}[{one}]", values, "binomial", message)
 
 
 def class_values(name: str, columns: dict[str, Any]) -> Any:

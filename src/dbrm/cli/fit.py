@@ -175,7 +175,7 @@ def fit(
             classes = read_classes(target, columns[target], family)
         if classes is not None:
             typer.echo(classes.message, err=True)
-            family = "binomial"
+            family = classes.family
             if formula is None:
                 del columns[target]
                 target = classes.name

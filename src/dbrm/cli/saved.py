@@ -22,9 +22,8 @@ from dbrm.cli.console import (
 from dbrm.errors import DBRMWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from dbrm._typing import Matrix
     from dbrm.posterior import Posterior
 
 __all__ = ["predict", "print_law", "print_posterior", "report", "show"]
@@ -127,13 +126,20 @@ def predict(
         extras = {
             key: find_column(columns, name) for key, name in named.items() if name is not None
         }
-        mean = posterior.predict(rows, **extras)
-        with warnings.catch_warnings():
-            # The same warning came with the mean.
-            warnings.simplefilter("ignore", DBRMWarning)
-            labels = None if strata is None else find_column(columns, strata)
-            limits = posterior.predict_interval(rows, level, strata=labels, **extras)
-        texts = _write(np.column_stack([mean, limits]), as_json=as_json)
+        if posterior.classes:
+            chances = posterior.predict_proba(rows, offset=extras.get("offset"))
+            labels = np.array([str(label) for label in posterior.classes], dtype=object)
+            names_out = ("class", *labels)
+            table = [labels[np.argmax(chances, axis=1)], *chances.T]
+        else:
+            names_out, table = _NAMES, [posterior.predict(rows, **extras)]
+            with warnings.catch_warnings():
+                # The same warning came with the mean.
+                warnings.simplefilter("ignore", DBRMWarning)
+                groups = None if strata is None else find_column(columns, strata)
+                limits = posterior.predict_interval(rows, level, strata=groups, **extras)
+            table += list(limits.T)
+        texts = _write(names_out, table, as_json=as_json)
         if out is None:
             sys.stdout.writelines(texts)
         else:
@@ -141,15 +147,19 @@ def predict(
                 file.writelines(texts)
 
 
-def _write(numbers: "Matrix", *, as_json: bool) -> "Iterator[str]":
-    """The text of the predictions, a block of rows at a time."""
+def _write(names: "Sequence[str]", table: "Sequence[Any]", *, as_json: bool) -> "Iterator[str]":
+    """The text of the predictions, given by columns, a block of rows at a time."""
     if as_json:
-        yield json_text([dict(zip(_NAMES, row, strict=True)) for row in numbers.tolist()]) + "\n"
+        rows = zip(*(column.tolist() for column in table), strict=True)
+        yield json_text([dict(zip(names, row, strict=True)) for row in rows]) + "\n"
         return
-    yield ",".join(_NAMES) + "\n"
-    for start in range(0, len(numbers), _ROWS):
-        buffer = StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(numbers[start : start + _ROWS].tolist())
+    heading = StringIO()
+    csv.writer(heading, lineterminator="\n").writerow(names)
+    yield heading.getvalue()
+    for start in range(0, len(table[0]), _ROWS):
+        buffer, block = StringIO(), slice(start, start + _ROWS)
+        columns = [column[block].tolist() for column in table]
+        csv.writer(buffer, lineterminator="\n").writerows(zip(*columns, strict=True))
         yield buffer.getvalue()
 
 

@@ -8,6 +8,7 @@ A check must be silent about clean data: each has a threshold that ordinary colu
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from inspect import currentframe
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -98,7 +99,12 @@ def warn_findings(found: Iterable[Finding]) -> None:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(f"{message} (check=False turns the data check off.)", DataCheckWarning, 5)
+    level, frame = 1, currentframe()
+    # The user's line, whichever way the data came here.
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("dbrm."):
+        level, frame = level + 1, frame.f_back
+    text = f"{message} (check=False turns the data check off.)"
+    warnings.warn(text, DataCheckWarning, stacklevel=level)
 
 
 def _few_rows(n_rows: int) -> Finding:

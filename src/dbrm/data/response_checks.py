@@ -15,7 +15,8 @@ __all__ = ["check_response_values"]
 
 # Counts are small if their mean is below this, and no count is above.
 _SMALL_MEAN, _MOST_COUNT = 10.0, 100.0
-_MOST_GRADES = 7
+# Grades are few, and small.
+_MOST_GRADES, _MOST_GRADE = 7, 10.0
 
 
 def check_response_values(response: RawColumn, family: str) -> Iterator[Finding]:
@@ -54,11 +55,14 @@ def _counts(values: Column) -> tuple[str, str] | None:
         return None
     if not bool(np.all(values == np.rint(values))):
         return None
+    graded = high <= _MOST_GRADE and np.unique(values).size <= _MOST_GRADES
+    if low > 0.0 and not graded:
+        return None
+    advice = []
     if low == 0.0:
-        spread = values.var() > 2.0 * mean
-        family = "negative_binomial" if spread else "poisson"
-        return (
-            f"The response holds whole numbers from 0 to {high:g} (mean {mean:.3g})",
-            f"If these are counts, family={family!r} fits them better than the Gaussian.",
-        )
-    return None
+        family = "negative_binomial" if values.var() > 2.0 * mean else "poisson"
+        advice.append(f"If these are counts, use family={family!r}.")
+    if graded:
+        advice.append("If these are ordered grades, use family='ordinal'.")
+    seen = f"The response holds whole numbers from {low:g} to {high:g} (mean {mean:.3g})"
+    return seen, " ".join(advice)

@@ -289,11 +289,28 @@ def test_labels_are_classes(tmp_path):
     expected = dbrm.load(saved).predict(frame)
     assert np.corrcoef(expected, frame["state"] == "well")[0, 1] > 0.4
     assert run("report", saved, page, "--data", tmp_path / "t.csv").exit_code == 0
-    frame["state"] = np.where(frame["a"] > 1, "new", frame["state"])
+
+
+def test_more_labels_are_more_classes(tmp_path):
+    draw = np.random.default_rng(7)
+    frame = pd.DataFrame(draw.normal(size=(90, 2)), columns=["a", "b"])
+    kinds = np.digitize(frame["a"] + 0.5 * draw.normal(size=90), [-0.5, 0.5])
+    frame["kind"] = np.array(["low", "mid", "top"])[kinds]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    saved = tmp_path / "t.dbrm"
+    command = ["fit", tmp_path / "t.csv", "--response", "kind", *EFFORT, "--out", saved]
+    result = run(*command, "--no-check")
+    assert result.exit_code == 0, result.output
+    assert "has 3 classes: 'low', 'mid', 'top' (--family multinomial)" in result.stderr
+    rows = list(csv.DictReader(StringIO(run("predict", saved, tmp_path / "t.csv").stdout)))
+    assert rows[0].keys() == {"class", "low", "mid", "top"}
+    assert np.mean([row["class"] for row in rows] == frame["kind"]) > 0.6
+    assert sum(float(rows[0][name]) for name in ("low", "mid", "top")) == pytest.approx(1.0)
+    frame["kind"] = [f"k{j}" for j in range(90)]
     frame.to_csv(tmp_path / "t.csv", index=False)
     result = run(*command)
     assert result.exit_code == 1
-    assert "holds 3 different texts ('ill', 'new', 'well')" in result.stderr
+    assert "holds 90 different texts ('k0', 'k1', 'k10', 'k11' and 86 more)" in result.stderr
 
 
 def test_formula_option(folder):

@@ -125,6 +125,7 @@ def test_a_single_covariate_may_be_a_law():
         (np.tile([1.0, 2.0], 30), "y == 2 with family='binomial'"),
         (np.random.default_rng(1).poisson(2.0, N_ROWS), "family='poisson'"),
         (np.random.default_rng(1).poisson(2.0, N_ROWS) * 4, "family='negative_binomial'"),
+        (np.random.default_rng(1).integers(1, 6, N_ROWS), "family='ordinal'"),
     ],
 )
 def test_a_response_of_another_family_is_told(y, advice):
@@ -175,6 +176,7 @@ def test_a_fit_warns_once_for_each_finding():
     kinds = sorted(str(warning.message).partition(" looks")[0][:20] for warning in told)
     assert kinds == ["Column 'id'", "Column 'when' holds ", "The response holds T"]
     assert all("check=False" in str(warning.message) for warning in told)
+    assert {warning.filename for warning in told} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dbrm.fit(X, y > 0, check=False, **quick)
