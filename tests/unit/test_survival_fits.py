@@ -364,3 +364,13 @@ def test_plot_of_survival_curves(family, table):
     other = dbrm.enumerate_models(table[["a"]], table["time"], family="gamma")
     with pytest.raises(InvalidSettingError, match="family='cox' or 'weibull'"):
         other.plot.survival()
+
+
+def test_a_stratum_without_events_has_no_quantiles(table):
+    table["site"] = np.where(np.arange(len(table)) < 5, "empty", "full")
+    table.loc[:4, "status"] = 0
+    posterior = dbrm.enumerate_models(table, "time", event="status", strata="site", family="cox")
+    new = table[:2]
+    assert np.all(np.isinf(posterior.predict_interval(new, strata=["empty"] * 2)))
+    assert np.all(posterior.predict_survival(new, [5.0], strata=["empty"] * 2).survival == 1.0)
+    assert np.all(np.isfinite(posterior.predict_quantiles(new, 0.1, strata=["full"] * 2)))

@@ -8,7 +8,9 @@ import numpy as np
 from dbrm._typing import FloatArray, IntArray
 from dbrm.data.archive import Arrays
 from dbrm.data.schema import FINITE, ArrayOf, refuse_unless
-from dbrm.evidence import JointFit, ModelFit
+from dbrm.evidence import AbstractFamily, JointFit, ModelFit
+from dbrm.evidence.families.weibull import Weibull
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.posterior.hazard import AbstractHazards, CoxHazards, WeibullHazards
 
 __all__ = [
@@ -55,8 +57,10 @@ def pack_joint(name: str, fits: Sequence[ModelFit]) -> Arrays:
 
 def unpack_joint(name: str, arrays: Arrays, fits: Sequence[ModelFit]) -> list[ModelFit]:
     """The fits with all of their parameters, if the file has them."""
-    if f"{name}_joint_ancillary" not in arrays:
+    missing = [key for key in joint_arrays(name, 0) if key not in arrays]
+    if len(missing) == 3:
         return list(fits)
+    refuse_unless(not missing, missing[0] if missing else "")
     ancillary = arrays[f"{name}_joint_ancillary"]
     coefficients = arrays[f"{name}_joint_coefficients"]
     columns = np.array([fit.coefficients.size - 1 for fit in fits], dtype=np.int64)
@@ -88,19 +92,28 @@ def pack_hazards(hazards: AbstractHazards | None) -> Arrays:
 
 
 def unpack_hazards(
-    arrays: Arrays, fits: Sequence[ModelFit], *, survival: bool
+    arrays: Arrays, fits: Sequence[ModelFit], family: AbstractFamily | None
 ) -> AbstractHazards | None:
     """Hazards of the averaged models of a file, if they are of survival times."""
-    if not survival:
+    if not isinstance(family, SurvivalFamily):
         return None
-    if "hazard_times" not in arrays:
+    joints = [fit.joint for fit in fits if fit.joint is not None]
+    refuse_unless(len(joints) == len(fits), "averaged_joint_ancillary")
+    if isinstance(family, Weibull):
+        sound = all(j.ancillary.size == 2 and j.coefficients.shape[1] == 1 for j in joints)
+        refuse_unless(sound, "averaged_joint_ancillary")
         return WeibullHazards(fits)
+    missing = [name for name in HAZARD_ARRAYS if name not in arrays]
+    refuse_unless(not missing, missing[0] if missing else "")
+    times, strata = arrays["hazard_times"], arrays["hazard_strata"]
+    order = np.lexsort((times, strata))
+    refuse_unless(times.size > 0 and np.array_equal(order, np.arange(times.size)), "hazard_times")
     sizes: IntArray = np.array([fit.coefficients.size for fit in fits], dtype=np.int64)
     pulls: FloatArray = arrays["hazard_pulls"]
     refuse_unless(pulls.shape[1] == sizes.sum(), "hazard_pulls")
     return CoxHazards(
-        times=arrays["hazard_times"],
-        strata=arrays["hazard_strata"],
+        times=times,
+        strata=strata,
         log_hazard=arrays["hazard_logs"],
         spread=arrays["hazard_spreads"],
         pulls=np.split(pulls, np.cumsum(sizes)[:-1], axis=1),

@@ -31,7 +31,6 @@ from dbrm.evidence import (
     find_family,
     find_link,
 )
-from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.evolution import Candidate
 from dbrm.features import Feature, Transform, covariate, parse_feature, write_features
 from dbrm.features.sets import find_builtin
@@ -287,7 +286,6 @@ def _restore(
     averaged, reports = (
         unpack_joint(name, arrays, _unpack(name, arrays)) for name in ("averaged", "reports")
     )
-    survival = glm is not None and isinstance(glm.family, SurvivalFamily)
     if glm is not None and isinstance(glm.family, ClassFamily):
         n_classes = len(content["record"].get("classes", ()))
         known = [fit.joint for fit in (*averaged, *reports)]
@@ -317,7 +315,7 @@ def _restore(
             dispersions=_unpack_dispersions(arrays),
             ranges={text: (low, high) for text, (low, high) in ranges.items()},
             fitted=arrays["fitted_ranges"],
-            hazards=unpack_hazards(arrays, averaged, survival=survival),
+            hazards=unpack_hazards(arrays, averaged, glm and glm.family),
         ),
         path=[PathStep.from_dict(step) for step in content.get("path", ())],
         reports=dict(

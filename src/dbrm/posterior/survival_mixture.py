@@ -134,9 +134,7 @@ class SurvivalMixture:
         """The times at which survival falls; ``None`` if it always does."""
         if not isinstance(self.hazards, CoxHazards):
             return None
-        stratum = self._known_stratum
-        times = [self.hazards.candidates(number) for number in range(int(stratum.max()) + 1)]
-        return _Steps.of(times, stratum)
+        return _Steps(self.hazards.times, self.hazards.strata, self._known_stratum)
 
     def _smooth_quantile(self, level: float) -> Column:
         middle = np.einsum("mn,mn->n", self.weights, self.locations)
@@ -192,24 +190,20 @@ class SurvivalMixture:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Steps:
-    """Event times of all strata, one after the other, and those of each row."""
+    """Event times of all strata, one after the other; their strata, and that of each row."""
 
     times: FloatArray
-    begins: IntArray
+    strata: IntArray
     stratum: IntArray
-
-    @classmethod
-    def of(cls, times: Sequence[FloatArray], stratum: IntArray) -> "_Steps":
-        begins = np.cumsum([0, *(own.size for own in times)])
-        return cls(np.concatenate(times), begins, stratum)
 
     def of_rows(self, stratum: IntArray) -> "_Steps":
         """The same for other rows."""
-        return _Steps(self.times, self.begins, stratum)
+        return _Steps(self.times, self.strata, stratum)
 
     def search(self, reached: Callable[[Column], Mask]) -> Column:
         """First time of each row from which on `reached` holds; infinite if there is none."""
-        begin, end = self.begins[self.stratum], self.begins[self.stratum + 1]
+        begin = np.searchsorted(self.strata, self.stratum, side="left")
+        end = np.searchsorted(self.strata, self.stratum, side="right")
         low, high, last = begin - 1, end, self.times.size - 1
         while np.any(high - low > 1):
             middle = np.clip((low + high) // 2, begin, np.maximum(end - 1, begin))

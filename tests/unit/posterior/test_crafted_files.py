@@ -64,7 +64,15 @@ def sampled_posterior():
     )
 
 
-@pytest.fixture(scope="module", params=[small_posterior, sampled_posterior])
+def survival_posterior():
+    """Baseline hazards."""
+    draw = np.random.default_rng(5)
+    table = pd.DataFrame(draw.normal(size=(30, 2)), columns=["a", "b"])
+    time, event = draw.exponential(np.exp(table["a"])), draw.integers(0, 2, 30)
+    return table, dbrm.enumerate_models(table, time, event=event, family="cox")
+
+
+@pytest.fixture(scope="module", params=[small_posterior, sampled_posterior, survival_posterior])
 def good(request, tmp_path_factory):
     table, posterior = request.param()
     path = tmp_path_factory.mktemp("good") / "good.dbrm"
