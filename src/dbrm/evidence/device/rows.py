@@ -18,7 +18,7 @@ from dbrm._typing import FloatArray, IntArray, Mask, Matrix
 from dbrm.data import Block
 from dbrm.evidence.device.platform import load_program, padded_rows, padded_width
 
-__all__ = ["DeviceRows", "HeldPopulation", "Part"]
+__all__ = ["DeviceRows", "HeldPopulation", "Part", "Reader"]
 
 # Numbers in columns that are kept for the next population, and their share of the memory.
 _MOST_NUMBERS, _MOST_MEMORY = 1_000_000_000, 0.25
