@@ -9,8 +9,8 @@ from dbrm.errors import InvalidSettingError
 
 __all__ = ["choose_platform", "load_program", "padded_rows", "padded_width"]
 
-# With fewer rows `device="auto"` stays on the CPU.
-_FEW_ROWS = 1_000
+# With fewer rows `device="auto"` stays on the CPU: a default fit is as fast there.
+_FEW_ROWS = 100_000
 # Least rows on the device, rows up to which few sizes are told apart, and the powers of two in
 # which sizes are told apart, below and above.
 _SMALLEST, _SMALL = 256, 1 << 14
