@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["data_facts", "failed_evaluations", "numbers", "rerun_code", "rerun_words"]
 
-_MOST_NAMES = 60
+_MOST_NAMES, _FEW_NAMES = 60, 8
 # What a formula may name beside response and covariates.
 _IN_FORMULAS = ("offset", "event", "entry", "strata")
 # Settings without influence on the result.
@@ -32,6 +32,11 @@ def rerun_code(posterior: "Posterior") -> str:
     imports = f"import dbrm  # version {record.version}\n"
     if "latent" in record.settings:
         imports += "from dbrm.latent import *\n"
+    if not record.formula:
+        names = listed(posterior.recipe.input_names, _FEW_NAMES)
+        # Whatever is in the names, a comment is one line.
+        words = " ".join(f"X: a table with {names}; y: {record.response}".split())
+        imports += f"\n# {words}\n"
     return f"{imports}\nposterior = dbrm.fit(\n{inside})"
 
 
