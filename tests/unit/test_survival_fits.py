@@ -253,7 +253,7 @@ def test_estimator_refuses_other_responses(table):
         ({"event": "nothing"}, InvalidDataError, "event='nothing' is not a column"),
         ({"family": "weibull", "strata": "b"}, InvalidSettingError, "belongs to family='cox'"),
         ({"device": "gpu"}, InvalidSettingError, "family='cox' works, on the CPU"),
-        ({"link": "log"}, InvalidSettingError, "has no link function"),
+        ({"link": "log"}, InvalidSettingError, "has no other link function"),
         (
             {"latent": dbrm.latent.RandomIntercept("b")},
             InvalidSettingError,
