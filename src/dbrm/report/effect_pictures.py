@@ -37,13 +37,15 @@ __all__ = [
 
 # Ticks of the rug that shows where the training rows are.
 _RUG = 200
+# A positive covariate that spans more than this factor is shown on a logarithmic axis.
+_WIDE = 100.0
 _SURFACE = "cividis"
 # More groups of a latent effect than these are not named.
 _MOST_NAMES = 12
 
 
 def draw_dependence(
-    posterior: "Posterior", covariate: str, level: float, ax: Any, **effort: int
+    posterior: "Posterior", covariate: str, level: float, ax: Any, **effort: Any
 ) -> "Axes":
     """Mean response as one covariate varies, with its credible band.
 
@@ -54,7 +56,15 @@ def draw_dependence(
     """
     axes: Axes = ax if ax is not None else new_axes(2.2)
     table = posterior.effects.partial_dependence(covariate, level=level, **effort)
-    values, mean = table["value"].tolist(), table["mean"].to_numpy()
+    values = table["value"].tolist()
+    wide = not isinstance(values[0], str) and values[0] > 0 and values[-1] > _WIDE * values[0]
+    if wide:
+        # Most rows are at one end: points and axis on a logarithmic scale.
+        effort["grid"] = np.geomspace(values[0], values[-1], len(values)).tolist()
+        table = posterior.effects.partial_dependence(covariate, level=level, **effort)
+        values = table["value"].tolist()
+        axes.set_xscale("log")
+    mean = table["mean"].to_numpy()
     lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
     if isinstance(values[0], str) or len(values) == 2:
         positions = np.arange(len(values))
