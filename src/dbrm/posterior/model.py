@@ -91,8 +91,8 @@ class FittedModel:
         """The intercept and signed terms as one text; without an intercept that there is none."""
         if self.fit.has_intercept or len(parts) == 1:
             return " ".join(parts)
-        first = parts[1].removeprefix("+ ").replace("- ", "-", 1)
-        return " ".join([first, *parts[2:]])
+        sign, first = parts[1].split(" ", maxsplit=1)
+        return " ".join([f"-{first}" if sign == "-" else first, *parts[2:]])
 
     def __str__(self) -> str:
         return self.formula
