@@ -202,12 +202,12 @@ A law is found *exactly* if the most probable model
 Points where the law is more than three times as large as in the training rows, and the worst fiftieth of the
 others, may lie near poles and do not count. A close approximation does not pass. The constants of a law are the factors of all
 its summands, multiplied out, of the arguments of functions, and a constant in every sum that a function is applied to.
-*Among the first ten* counts laws that pass anywhere among the ten most probable models. The last but two columns
-are about honesty: the posterior of the truth where it was found, and how often a wrong best model had
-little probability.
+*Among the first ten* counts laws that pass anywhere among the ten most probable models. Two columns are about
+honesty: the posterior of the truth where it was found (goal: {SURE:g} in the median), and how often a best model that is
+wrong has a probability of at most {CLAIM:g} (goal: {100 * MISSES:.0f} % of the misses).
 
-The functions ({transforms}) do not contain the inverse sine and cosine of three of the Feynman equations and one of the bonus set, which
-therefore cannot be found, nor can laws of a complexity beyond the default limit of ten.
+The functions ({transforms}) do not contain the inverse sine of two of the Feynman equations and the inverse cosine of one of the bonus
+set, which therefore cannot be found, nor can laws of a complexity beyond the default limit of ten.
 
 {measured}
 
