@@ -80,9 +80,10 @@ class Settings:
     Parameters
     ----------
     family, link
-        Distribution of the response and its link: gaussian, binomial, poisson, gamma,
-        negative_binomial, cox, weibull or a `Family`; identity, logit, probit, cloglog, log,
-        inverse or a `Link`. ``None`` is the family's own link.
+        Distribution of the response and its link: gaussian, student_t, binomial, ordinal,
+        multinomial, beta, poisson, negative_binomial, zero_inflated_poisson, gamma, cox, weibull
+        or a `Family`, parameters in brackets as in ``"student_t(df=4)"``; identity, logit,
+        probit, cloglog, log, inverse or a `Link`. ``None`` is the family's own link.
     prior
         Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
         `CoefficientPrior`. Without a preset ``"zellner-siow"`` for a Gaussian response, and
