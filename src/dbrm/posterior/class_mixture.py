@@ -67,14 +67,14 @@ class ClassMixture:
 
     def standard_deviation(self) -> Column:
         """Standard deviation of the number of the class."""
-        self._require_order("a standard deviation")
+        self._require_order("standard deviation")
         numbers = np.arange(self.probabilities.shape[1])
         second = self.probabilities @ numbers**2
         return np.asarray(np.sqrt(np.maximum(second - self.mean() ** 2, 0.0)))
 
     def cdf(self, value: Column) -> Column:
         """Probability of a class up to the number given for each row."""
-        self._require_order("a distribution function")
+        self._require_order("distribution function")
         cumulative = np.column_stack([np.zeros(value.size), np.cumsum(self.probabilities, axis=1)])
         place = np.clip(np.floor(value) + 1, 0, cumulative.shape[1] - 1).astype(np.int64)
         return np.asarray(cumulative[np.arange(value.size), place])
