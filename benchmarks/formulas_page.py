@@ -167,7 +167,7 @@ Keijzer, Livermore, Jin, Korns and Vladislavleva, and a hundred random expressio
 of the signal's standard deviation. The call is plain, the same for all laws:
 
 ```python
-dbrm.fit(X, y, transforms=[{", ".join(f'"{name}"' for name in DBRM["transforms"])}], time_budget=seconds)
+dbrm.fit(X, y, transforms="laws", time_budget=seconds)
 ```
 
 One process, one thread; seconds are processor time. ({beside[:1].upper()}{beside[1:]}.)
