@@ -188,7 +188,7 @@ def test_the_contrast_check_sees_pale_text(open_page):
 
 def test_tables_and_sections_have_names(open_page):
     page = open_page()
-    assert page.locator("table").count() == page.locator("table > caption").count() == 3
+    assert page.locator("table").count() == page.locator("table > caption").count() > 3
     for section in page.locator("section").all():
         named = section.get_attribute("aria-labelledby")
         assert page.locator(f"#{named}").inner_text()

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbrm._typing import FloatArray, IntArray, TableLike
+from dbrm._typing import FloatArray, TableLike
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence.joint.survival import SurvivalFamily
-from dbrm.posterior.hazard import CoxHazards
+from dbrm.posterior.survival_examples import survival_examples
 from dbrm.posterior.survival_mixture import SurvivalMixture
 from dbrm.report.style import BLUE, GREY, ORANGE, SMALL, new_axes, tidy
 
@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_survival"]
 
-# Quantiles of the risk of the training rows that are shown, and most curves of other rows.
-_QUANTILES, _LABELS = (0.1, 0.5, 0.9), ("low risk", "middle", "high risk")
-_MOST = 5
 _COLOURS = (BLUE, GREY, ORANGE, "#009E73", "#CC79A7")
-# Points of a curve, and the share of events that it shows at middle risk.
-_POINTS, _SHOWN = 80, 0.95
+_POINTS = 80
 
 
 def draw_survival(
@@ -33,27 +29,7 @@ def draw_survival(
     if not isinstance(posterior.family, SurvivalFamily):
         msg = "Survival curves are for survival times: family='cox' or 'weibull'."
         raise InvalidSettingError(msg)
-    averaged, hazards = posterior._averaged, posterior._averaged.hazards
-    if X is None:
-        table = posterior._source.table
-        # A log time under a Weibull model: long lives first.
-        risk = np.concatenate([block.mean() for block in averaged.blocks(table)])
-        order = np.argsort(risk if isinstance(hazards, CoxHazards) else -risk, kind="stable")
-        rows = order[np.round(np.array(_QUANTILES) * (risk.size - 1)).astype(np.int64)]
-        table, labels = table.take(rows), list(_LABELS)
-        stratum: IntArray | None = np.zeros(rows.size, dtype=np.int64)
-    else:
-        table = posterior.recipe.apply(X)
-        table = table.take(np.arange(min(table.n_rows, _MOST)))
-        labels = [f"row {row}" for row in range(table.n_rows)]
-        given = None if strata is None else np.asarray(strata)[: table.n_rows]
-        stratum = posterior.number_strata(given, 0, table.n_rows)
-    (block,) = averaged.blocks(table, stratum=stratum)
-    assert isinstance(block, SurvivalMixture)
-    if isinstance(hazards, CoxHazards):
-        last = float(hazards.times.max())
-    else:
-        last = float(np.median(block.quantile(_SHOWN)))
+    block, labels, last = survival_examples(posterior, X, strata)
     return _draw(block, np.linspace(0.0, last, _POINTS), level, labels, ax)
 
 

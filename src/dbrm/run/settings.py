@@ -597,7 +597,9 @@ class Settings:
 
         `n` counts the observations, `long_tail` tells whether a handful of them decide.
         """
-        choices = preset_choices(self.preset, find_family(family), n, long_tail=long_tail)
+        # The strict prior and the strict price belong together: alone, neither is one.
+        strict = long_tail and self.prior is None and self.penalty is None
+        choices = preset_choices(self.preset, find_family(family), n, long_tail=strict)
         open_ = {name: value for name, value in choices.items() if getattr(self, name) is None}
         resolved = replace(self, **open_)
         return replace(resolved, transforms=transforms_of_preset(self.preset, resolved.transforms))

@@ -16,7 +16,8 @@ def limits_at(rows, fitted=((0.0, 10.0),), uses=((True, False),)):
     ranges = {covariate(name).text: (0.0, 2.0) for name in NAMES}
     limits = Limits(np.array(fitted), NAMES, np.array(uses), ranges)
     low, high = limits.at(Table(NAMES, np.array(rows, dtype=float)))
-    return low[0], high[0]
+    # One column may stand for all rows.
+    return np.broadcast_to(low[0], len(rows)), np.broadcast_to(high[0], len(rows))
 
 
 def test_inside_the_box_a_mean_may_leave_by_a_quarter_of_its_range():
