@@ -68,10 +68,13 @@ def set_row(page, row):
     """Type the values of a row; levels are chosen."""
     for name, value in row.items():
         label = page.locator("#whatif label", has=page.get_by_text(name, exact=True))
+        if not label.count():
+            # It takes part in no model.
+            continue
         if isinstance(value, str | bool | np.bool_):
             level = value if isinstance(value, str) else str(bool(value)).lower()
             label.locator("select").select_option(label=level)
-        elif label.count():
+        else:
             label.locator("input[type=number]").fill(repr(float(value)))
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
