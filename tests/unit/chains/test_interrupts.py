@@ -108,6 +108,7 @@ def test_signals_that_are_ignored_stay_ignored(data, settings, whole, same, hand
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_a_forked_worker_dies_of_sigterm_alone():
     """It inherits the handlers of the search, and is not the search."""
     context = multiprocessing.get_context("fork")
