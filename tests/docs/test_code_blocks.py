@@ -34,8 +34,9 @@ def tokens(text):
 
 
 def number(token):
+    """The value of a token that has digits; NaN and inf are words."""
     try:
-        return float(token.replace(",", ""))
+        return float(token.replace(",", "")) if token[-1].isdigit() else None
     except ValueError:
         return None
 
