@@ -9,6 +9,7 @@ import dbrm
 import dbrm.evidence.device.population as device
 import dbrm.evidence.engines as engines
 import dbrm.run.out_of_core as tall
+from dbrm.evidence import GlmEngine
 from dbrm.evidence.glm_population import GlmPopulation
 from dbrm.run.checkpoint import Checkpoint
 
@@ -52,6 +53,25 @@ def test_the_same_seed_finds_the_same_models(monkeypatch):
     expected = log_evidences(dbrm.fit(*simulate(), n_chains=1, **SMALL))
     found = log_evidences(dbrm.fit(*simulate(), n_chains=1, device="gpu", **SMALL))
     assert len(found) > 20
+    assert found.keys() == expected.keys()
+    assert max(abs(found[model] - expected[model]) for model in found) < 1e-7
+
+
+@pytest.mark.usefixtures("jax_on_the_cpu")
+def test_models_grow_beyond_the_population(monkeypatch):
+    """Beside settled features, too, both evaluate all models of a population."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2 * N, 8))
+    y = (rng.random(2 * N) < 1 / (1 + np.exp(-1.5 * X[:, :7].sum(axis=1)))).astype(float)
+    monkeypatch.setattr(GlmPopulation, "expansion_limit", 0)
+    monkeypatch.setattr(GlmPopulation, "enumeration_limit", 5)
+    monkeypatch.setattr(GlmEngine, "settling_limit", 5)
+    monkeypatch.setattr(device, "_LARGEST", 5)
+    options = SMALL | {"n_chains": 1, "n_populations": 4, "transforms": []}
+    expected = dbrm.fit(X, y, **options)
+    found = dbrm.fit(X, y, device="gpu", **options)
+    assert len(found.best_model.features) > 5
+    expected, found = log_evidences(expected), log_evidences(found)
     assert found.keys() == expected.keys()
     assert max(abs(found[model] - expected[model]) for model in found) < 1e-7
 

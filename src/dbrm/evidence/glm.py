@@ -211,10 +211,7 @@ class GlmEngine(AbstractEngine):
         return replace(self, response=self.response[rows], **taken)
 
     def prepare(self, columns: Matrix) -> AbstractGlmPopulation:
-        population = self._prepare(columns, expand=True)
-        if self.platform is None or not can_use_device(population):
-            return population
-        return DevicePopulation(population, self.platform)
+        return self._on_platform(self._prepare(columns, expand=True))
 
     @property
     def settling_limit(self) -> int:  # type: ignore[override]
@@ -223,14 +220,18 @@ class GlmEngine(AbstractEngine):
             and isinstance(self.link, Link)
             and self.link.code is not None
             and isinstance(self.solver, DampedNewton)
-            and self.platform is None
         )
         return GlmPopulation.expansion_limit if settles else 0
 
     def prepare_beside(self, columns: Matrix, n_settled: int) -> AbstractGlmPopulation:
         population = self._prepare(columns, expand=True)
         assert isinstance(population, GlmPopulation)
-        return replace(population, n_settled=n_settled)
+        return self._on_platform(replace(population, n_settled=n_settled))
+
+    def _on_platform(self, population: AbstractGlmPopulation) -> AbstractGlmPopulation:
+        if self.platform is None or not can_use_device(population):
+            return population
+        return DevicePopulation(population, self.platform)
 
     def _prepare(
         self, columns: Matrix, *, expand: bool, merge: bool = True

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dbrm._kernels.glm_device import dependent_many, profile_many
+from dbrm._kernels.glm_device import profile_many
 from dbrm._kernels.glm_rows import NEGATIVE_BINOMIAL
 from dbrm._typing import FloatArray, Masks, Matrix, StatusArray
 from dbrm.evidence.device.platform import load_program
@@ -24,9 +24,10 @@ def evaluate_models(problem: DeviceProblem, masks: Masks) -> tuple[FloatArray, S
     masks = np.array(masks, dtype=np.bool_, order="C")
     possible = np.arange(len(masks))
     if not problem.is_independent:
-        undefined = np.asarray(problem.base.problem.table[0])[masks.sum(axis=1)] == -np.inf
+        sizes = masks.sum(axis=1) + problem.base.n_settled
+        undefined = np.asarray(problem.base.problem.table[0])[sizes] == -np.inf
         statuses[undefined] = Status.UNDEFINED
-        possible = np.flatnonzero(~undefined & ~dependent_many(problem.base.opaque, masks))
+        possible = np.flatnonzero(~undefined & ~problem.dependent(masks))
     for rows in problem.cut(possible):
         found = _maximise(problem, problem.widen(masks[rows]), rows.size)
         half = masks[rows] @ problem.half_log_penalty[problem.n_fixed :][: problem.base.size]

@@ -82,7 +82,8 @@ class DevicePopulation(AbstractGlmPopulation, AbstractExpandable):
         if self.size > _LARGEST:
             return self.base.enumeration_limit
         factor = 1.0 if self._halves else _SLOWEST if self._is_separated else _SLOWER
-        work = self.design.n_live * factor
+        n_columns = max(self.size + self.base.n_settled, _LARGEST)
+        work = self.design.n_live * factor * (n_columns / _LARGEST) ** 2
         return max(min(_LARGEST, int(np.log2(_MOST_WORK / work))), self.base.enumeration_limit)
 
     @property

@@ -57,7 +57,8 @@ class DeviceProblem:
 
     @property
     def n_fixed(self) -> int:
-        return int(self.base.problem.rows.n_fixed)
+        """Number of columns that every model has; those that are settled are the last of them."""
+        return int(self.base.problem.rows.n_fixed) + self.base.n_settled
 
     @cached_property
     def width(self) -> int:
@@ -66,7 +67,9 @@ class DeviceProblem:
 
     @cached_property
     def batches(self) -> tuple[int, ...]:
-        most = _MOST_NUMBERS // min(self.base.design.n_live, _MOST_NUMBERS // BATCHES[1])
+        # A model has as many numbers as rows, or as the square of its columns.
+        numbers = max(self.base.design.n_live, self.width**2)
+        most = _MOST_NUMBERS // min(numbers, _MOST_NUMBERS // BATCHES[1])
         return tuple(batch for batch in BATCHES if batch <= most)
 
     @cached_property
@@ -126,8 +129,12 @@ class DeviceProblem:
         """Whether all columns together are linearly independent, and so all models."""
         if self.is_normal:
             return True
-        every = np.ones((1, self.base.size), dtype=np.bool_)
-        return not bool(dependent_many(self.base.opaque, every)[0])
+        return not bool(self.dependent(np.ones((1, self.base.size), dtype=np.bool_))[0])
+
+    def dependent(self, masks: Masks) -> Mask:
+        """Which models have linearly dependent columns."""
+        masks = np.pad(masks, ((0, 0), (self.base.n_settled, 0)), constant_values=True)
+        return np.asarray(dependent_many(self.base.opaque, masks))
 
     @cached_property
     def limits(self) -> FloatArray:
@@ -145,7 +152,7 @@ class DeviceProblem:
         start, k = self.base.problem.start, len(self.base.design.flat)
         null, gradient, right = np.zeros((3, self.width))
         hessian, second = np.zeros((2, self.width, self.width))
-        null[: self.n_fixed] = start.beta
+        null[: start.beta.size] = start.beta
         gradient[:k], right[:k] = start.gradient, start.second_right
         hessian[:k, :k], second[:k, :k] = start.hessian, start.second_hessian
         return null, start.numbers[0], hessian, gradient, start.numbers[2] > 0, second, right
@@ -170,7 +177,7 @@ class DeviceProblem:
     def score(
         self, found: "Maxima", sizes: IntArray, half_log_penalty: FloatArray
     ) -> tuple[FloatArray, StatusArray]:
-        """Log evidence and status of maxima of these numbers of free columns."""
+        """Log evidence and status of maxima with these numbers of columns of the masks."""
         zeros = np.zeros(sizes.size)
         total, wald, lost = (
             zeros if part is None else part for part in (found.total, found.wald, found.lost)
@@ -178,6 +185,7 @@ class DeviceProblem:
         fixed = self.half_log_penalty[: self.n_fixed].sum()
         normal = fixed + half_log_penalty - lost + _HALF_LOG_TWO_PI
         value, shape = found.value, found.shape
+        sizes = sizes + self.base.n_settled
         scores, statuses = score_many(self.base.opaque, sizes, value, shape, total, wald, normal)
         statuses[found.separated & (statuses == Status.OK)] = Status.SEPARATED
         return scores, statuses

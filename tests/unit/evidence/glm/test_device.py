@@ -63,9 +63,9 @@ def simulate(rng, family):
     return X, np.exp(0.3 * eta) + 0.2 * rng.normal(size=N)
 
 
-def compare(engine, X, *, left=0, limit=CLOSE):
+def compare(engine, X, *, n_settled=0, left=0, limit=CLOSE):
     """Both ways through the device against the compiled path; `left` models may be left to it."""
-    compiled = engine.prepare(X)
+    compiled = engine.prepare_beside(X, n_settled)
     counting = Counting(compiled)
     found = DevicePopulation(counting, "cpu")
     expected, status = compiled.log_evidence(EVERY)
@@ -120,6 +120,31 @@ def test_rows_may_have_weights_offsets_trials_and_always_in_columns(rng):
         always=rng.normal(size=(N, 2)),
     )
     compare(engine, X)
+
+
+@pytest.mark.parametrize("prior", ["jeffreys", "zellner-siow", "normal"])
+def test_settled_columns_are_in_every_model(rng, prior):
+    X, y = simulate(rng, "binomial")
+    settled = rng.normal(size=(N, 2)) + 0.3 * y[:, None]
+    engine = GlmEngine(y, resolve_prior(prior), always=rng.normal(size=(N, 1)))
+    compare(engine, np.column_stack([settled, X]), n_settled=2)
+
+
+def test_columns_that_depend_on_settled_ones_have_their_status(rng):
+    X, y = simulate(rng, "binomial")
+    X[:, 4] = X[:, 0] - 2.0 * X[:, 1]
+    X = np.column_stack([X[:, :2], rng.normal(size=(N, 2)), X[:, 2:]])
+    status = compare(GlmEngine(y, resolve_prior("jeffreys")), X, n_settled=2)
+    assert np.count_nonzero(status == Status.RANK_DEFICIENT) == 1 << (SIZE - 1)
+
+
+def test_populations_beside_settled_columns_use_the_device(rng):
+    X, y = simulate(rng, "binomial")
+    engine = GlmEngine(y, resolve_prior("jeffreys"), platform="cpu")
+    assert engine.settling_limit > 0
+    prepared = engine.prepare_beside(X, 2)
+    assert isinstance(prepared, DevicePopulation)
+    assert prepared.size == SIZE - 2
 
 
 @pytest.mark.parametrize(("prior", "left"), [("jeffreys", 0), ("zellner-siow", 20)])
