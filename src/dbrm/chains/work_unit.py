@@ -14,12 +14,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Literal, final
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dbrm.errors import DBRMError, InvalidSettingError
 from dbrm.evolution import (
@@ -139,7 +139,8 @@ def run_unit(unit: WorkUnit, problem: Problem, report: ProgressCallback | None =
     if elsewhere:
         _end_with_driver(os.getpid(), unit.driver)
     problem = _own(problem, unit.run) if elsewhere or _in_a_thread() else problem
-    with threadpool_limits(limits=1), _deaf_to_interrupts(elsewhere), _mark(unit):
+    one_thread = _thread_pools(len(sys.modules)).limit(limits=1)
+    with one_thread, _deaf_to_interrupts(elsewhere), _mark(unit):
         try:
             run = begin(unit.task, problem, unit.snapshot)
             proceed(run, over, report, until=unit.until)
@@ -155,6 +156,15 @@ def run_unit(unit: WorkUnit, problem: Problem, report: ProgressCallback | None =
             raise
         except Exception:
             return Outcome(index, "failed", unit.snapshot, failure=traceback.format_exc())
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:  # noqa: ARG001
+    """The thread pools of linear algebra in this process, which modules bring along.
+
+    Finding them takes milliseconds: again only if modules were loaded since.
+    """
+    return ThreadpoolController()
 
 
 # The problem this thread works on: what it has learned, such as the weights of projections,

@@ -150,7 +150,7 @@ class _Check:
         for subsets in draw_subsets(rng, self._sample.n_columns, 2, largest, count):
             for start in range(0, len(subsets), _AT_ONCE):
                 part = subsets[start : start + _AT_ONCE]
-                yield part, product_columns(values, part)
+                yield part, product_columns(values, part, _FLAT)
 
     def price_of_products(self, subsets: Subsets) -> FloatArray:
         """Log prior of products of one size, from an example."""
@@ -188,14 +188,15 @@ class _Check:
         return problem.projector.build(rng, transform, children) if quick and whole else None
 
     def columns_of(self, features: Sequence[Feature]) -> tuple[Matrix, FloatArray]:
-        """Columns of features on the rows for ranking, and their log priors."""
+        """Columns of features on the rows for ranking, at unit length, and their log priors."""
         prior = self._problem.model_prior
         prices = np.array([prior.feature_log_prior(feature) for feature in features])
-        return evaluate(features, self._sample)[0], prices
+        columns, _ = evaluate(features, self._sample)
+        return to_unit_length(columns, smallest=_FLAT), prices
 
     def best_of(self, columns: Scored, prices: FloatArray) -> list[tuple[_ExpectedGain, int]]:
-        """The best few columns, each with its expected gain."""
-        shares = self._baselines.shares(to_unit_length(columns, smallest=_FLAT))
+        """The best few columns, which have unit length, each with its expected gain."""
+        shares = self._baselines.shares(columns)
         usable = np.isfinite(shares)
         gains = np.full(shares.shape, -np.inf)
         for k, score_test in enumerate(self._baselines.score_tests):

@@ -141,13 +141,35 @@ class ChainRecord:
         start: Mask,
         mjmcmc: Mjmcmc | None = None,
         *,
+        is_first: bool = False,
         is_last: bool = True,
     ) -> Exploration:
         """Explore the models of a population: enumerate them if that is affordable, else walk.
 
-        A population that is not the last one may be searched quickly where its models will not
-        matter: see `dbrm.search.refinement`.
+        The first population is the same in every chain, and enumerated once for all. One that is
+        not the last may be searched quickly where its models will not matter: see
+        `dbrm.search.refinement`.
         """
+        shared = self.problem.explored_first if is_first else []
+        if shared:
+            found = shared[0]
+        else:
+            best_before = None if is_last else self._best[0]
+            found = self._search(rng, population, start, mjmcmc, best_before)
+            if found.walk is None:
+                shared.append(found)
+        self.record(found, population)
+        self._trace.append(found.log_mass)
+        return found
+
+    def _search(
+        self,
+        rng: np.random.Generator,
+        population: Population,
+        start: Mask,
+        mjmcmc: Mjmcmc | None,
+        best_before: float | None,
+    ) -> Exploration:
         features = population.features(self.registry)
         n_settled = population.n_settled
         prepared = self.problem.prepare(features, population.columns, n_settled)
@@ -166,7 +188,7 @@ class ChainRecord:
                 window=budget.window,
                 max_kept=budget.max_models,
                 start=start if self.problem.latent.effects else None,
-                best_before=None if is_last else self._best[0],
+                best_before=best_before,
             )
         elif prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(
@@ -175,10 +197,7 @@ class ChainRecord:
         else:
             start = terms.with_favoured(start)
             found = (mjmcmc or budget.mjmcmc).explore(rng, prepared, terms, start)
-        found = found.with_settled(n_settled)
-        self.record(found, population)
-        self._trace.append(found.log_mass)
-        return found
+        return found.with_settled(n_settled)
 
     def record(self, found: Exploration, population: Population) -> None:
         """Add the models and counts of an exploration."""

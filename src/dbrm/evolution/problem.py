@@ -34,7 +34,7 @@ from dbrm.features import (
 )
 from dbrm.features.evaluation import Reader, compute_column
 from dbrm.priors import ModelPrior
-from dbrm.search import Mjmcmc, PriorTerms
+from dbrm.search import Exploration, Mjmcmc, PriorTerms
 from dbrm.status import Status
 
 __all__ = [
@@ -258,6 +258,11 @@ class Problem:
     def integrates_weights(self) -> bool:
         """Whether draws of a projection's weights are counted and share the prior."""
         return self.grammar.projection.integrated
+
+    @cached_property
+    def explored_first(self) -> list[Exploration]:
+        """The exhaustive search of the first population, once a chain has done it for all."""
+        return []
 
     def without_latent(self) -> "Problem":
         """The same problem without latent effects, for fast sweeps over features."""

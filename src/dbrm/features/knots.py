@@ -85,22 +85,33 @@ def shortest_between(low: float, high: float) -> float:
 
 def standardize(columns: Matrix) -> Matrix:
     """Standardise columns as the arguments of transforms such as ``sin[z]``."""
-    centre, scale = np.array([_readable(column) for column in columns.T]).reshape(-1, 2).T
+    largest = np.max(np.abs(columns), axis=0)
+    relative = columns / largest
+    pairs = zip(
+        (relative.mean(axis=0) * largest).tolist(),
+        (relative.std(axis=0) * largest).tolist(),
+        strict=True,
+    )
+    centre, scale = np.array([_rounded(*_usable(*pair)) for pair in pairs]).reshape(-1, 2).T
     return np.asarray((columns - centre) / scale)
 
 
 def _readable(column: Column) -> tuple[float, float]:
-    """Return mean and standard deviation, rounded so that the formula can be copied by hand.
+    """Return mean and standard deviation, rounded so that the formula can be copied by hand."""
+    return _rounded(*moments(column))
 
-    Both are rounded to digits of the standard deviation, so that rounding follows the units.
-    """
-    centre, scale = moments(column)
+
+def _rounded(centre: float, scale: float) -> tuple[float, float]:
+    """Round both to digits of the standard deviation, so that rounding follows the units."""
     places = _DIGITS - 1 - floor(log10(scale))
     return round(centre, places), round(scale, places)
 
 
 def moments(column: Column) -> tuple[float, float]:
     """Return mean and standard deviation; zero and one where they cannot be used."""
-    centre, scale = data_moments(column)
+    return _usable(*data_moments(column))
+
+
+def _usable(centre: float, scale: float) -> tuple[float, float]:
     usable = isfinite(centre) and 1e-300 < scale < inf
     return (centre, scale) if usable else (0.0, 1.0)

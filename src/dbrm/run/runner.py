@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import zip_longest
 from math import inf
@@ -75,7 +75,7 @@ def run(inputs: RunInputs) -> Posterior:
     of threads, and the chains have the other cores.
     """
     started = perf_counter()
-    with threadpool_limits(limits=None if inputs.rows is None else 1):
+    with nullcontext() if inputs.rows is None else threadpool_limits(limits=1):
         problem = build_problem(inputs)
         problem = _with_less_time(problem, perf_counter() - started)
         search = _run_chains if inputs.settings.traits.searches else _enumerate

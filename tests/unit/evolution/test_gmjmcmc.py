@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dbrm.evolution import proceed
@@ -63,3 +64,28 @@ def test_only_the_walk_through_the_first_population_begins_on_a_hill(pose, rng, 
     budget = replace(problem.budget, mjmcmc=steps, n_init=20, n_final=20)
     proceed(Evolution(rng, ChainRecord(replace(problem, budget=budget))))
     assert begun == [True, False, False]
+
+
+def test_the_first_population_is_enumerated_once_for_all_chains(pose, rng, monkeypatch):
+    """Chains that share it end as those that do not."""
+    values = rng.normal(size=(60, 4))
+    problem = pose(values, values[:, 0] + rng.normal(size=60), n_populations=2)
+    prepared, prepare = [], type(problem).prepare
+
+    def spy(self, *arguments):
+        prepared.append(len(arguments[0]))
+        return prepare(self, *arguments)
+
+    monkeypatch.setattr(type(problem), "prepare", spy)
+
+    def models(problem, seed):
+        chain = ChainRecord(problem)
+        proceed(Evolution(np.random.default_rng(seed), chain))
+        return chain.models()
+
+    together = [models(problem, seed) for seed in (1, 2)]
+    assert len(prepared) == 3
+    apart = [models(replace(problem), seed) for seed in (1, 2)]
+    for one, other in zip(together, apart, strict=True):
+        np.testing.assert_array_equal(one.keys, other.keys)
+        np.testing.assert_array_equal(one.log_evidence, other.log_evidence)

@@ -18,12 +18,8 @@ def brute_force(left, right, residual):
 
 
 def all_shares(left, right, residual):
-    return np.concatenate(
-        [
-            block
-            for _, block in PairProducts(left, right).shares(residual / np.linalg.norm(residual))
-        ]
-    )
+    blocks = PairProducts(left, right).shares(residual / np.linalg.norm(residual))
+    return np.concatenate([block for _, _, block in blocks])
 
 
 def test_shares_equal_squared_correlations(rng):
@@ -32,6 +28,16 @@ def test_shares_equal_squared_correlations(rng):
     residual -= residual.mean()
     expected = brute_force(left, right, residual)
     np.testing.assert_allclose(all_shares(left, right, residual), expected, atol=1e-10)
+
+
+def test_pairs_of_one_set_are_scored_once(rng):
+    columns, residual = rng.uniform(-1, 1, (50, 300)), rng.normal(size=50)
+    residual -= residual.mean()
+    found = np.zeros((300, 300))
+    for start, first, block in PairProducts(columns).shares(residual / np.linalg.norm(residual)):
+        found[start : start + len(block), first:] = block
+    expected = np.triu(brute_force(columns, columns, residual))
+    np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
 def test_binary_columns_take_the_short_cut_to_the_same_shares(rng):

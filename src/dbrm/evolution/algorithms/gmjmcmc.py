@@ -58,14 +58,16 @@ class Evolution:
         budget = chain.problem.budget
         population = self._next()
         start = self._carry_over(population)
-        n_steps, is_last = budget.mjmcmc.n_steps, self.n_done + 1 == budget.n_populations
-        if self.n_done == 0:
+        is_first, is_last = self.n_done == 0, self.n_done + 1 == budget.n_populations
+        n_steps = budget.mjmcmc.n_steps
+        if is_first:
             n_steps = budget.n_init
         elif is_last:
             n_steps = budget.n_final
-        ascend = budget.mjmcmc.ascend and self.n_done == 0
-        steps = replace(budget.mjmcmc, n_steps=n_steps, ascend=ascend)
-        found = chain.explore(self._rng, population, start, steps, is_last=is_last)
+        steps = replace(budget.mjmcmc, n_steps=n_steps, ascend=budget.mjmcmc.ascend and is_first)
+        found = chain.explore(
+            self._rng, population, start, steps, is_first=is_first, is_last=is_last
+        )
         self._numbers, self._last = population.numbers, found.last
         self._inclusion = found.inclusion[: population.size]
         self.n_done += 1

@@ -7,13 +7,12 @@ first is to be scored again.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import log
+from math import log, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import FloatArray, Matrix
-from dbrm.data import to_unit_length
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.levels import Index, Maker, Scored, build_levels, level_sizes
@@ -40,6 +39,8 @@ _FEW_ROWS = 200
 _FLAT, _FLAT_SINGLE = 1e-9, 1e-6
 # Share of a column's variance outside a span that single precision cannot tell from nothing.
 _NEAR = 1e-5
+# One of so many scores is looked at to find out which are among the best.
+_ONE_OF = 8
 # Columns converted at once.
 _AT_ONCE = 256
 # Covariates beyond the swept ones that are looked at together.
@@ -63,11 +64,12 @@ class SimpleFeatures:
         self._maker = Maker(levels, names, transforms)
         self._starts = np.cumsum([0, *(level.size for level in levels)])
         self._raw: list[Single] = []
-        units: list[Single] = []
+        # Columns at unit length, block by block.
+        self._held: list[Single] = []
         for level in levels:
             raw, unit = _to_single(level.columns)
             self._raw.append(raw)
-            units.append(unit)
+            self._held.append(unit)
         self._pairs, self.complexity = self._pair_levels(len(levels), most)
         self.unseen: list[str] = []
         if self.complexity < most:
@@ -75,11 +77,9 @@ class SimpleFeatures:
             self.unseen.append(f"features of complexity {' and '.join(rest.rsplit(', ', 1))}")
         self._subsets = self._many_factors()
         for part in self._subsets:
-            columns = product_columns(self._raw[0], part)
-            units.append(to_unit_length(columns, smallest=_FLAT_SINGLE, in_place=True))
-        self._columns: Single = np.hstack(units)
+            self._held.append(product_columns(self._raw[0], part, _FLAT_SINGLE))
         self._prior = self._log_priors(len(levels))
-        self.count = self._columns.shape[1] + sum(
+        self.count = self._prior.size + sum(
             self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
         )
         # On some of the rows the best of many candidates looks better than it is.
@@ -100,7 +100,9 @@ class SimpleFeatures:
                 if n_pairs > _MOST_PAIRS or self._pause():
                     return pairs, total - 1
                 if n_pairs:
-                    pairs[left, right] = PairProducts(raw[left], raw[right])
+                    pairs[left, right] = PairProducts(
+                        raw[left], raw[right] if left != right else None
+                    )
         return pairs, most
 
     def _many_factors(self) -> list[Subsets]:
@@ -148,7 +150,7 @@ class SimpleFeatures:
     def best(self, baselines: Baselines, count: int) -> list[list[Feature]]:
         """The features of largest expected gain beside each baseline, which is on these rows."""
         found = []
-        shares = baselines.shares(self._columns)
+        shares = np.hstack([baselines.shares(columns) for columns in self._held])
         for k, score_test in enumerate(baselines.score_tests):
             gain = partial(self._gain, score_test.gain)
             ranked = list(self._best_held(gain, shares[k], count))
@@ -186,19 +188,22 @@ class SimpleFeatures:
     ) -> Iterator[Ranked]:
         """The best products of a feature of one level and one of another."""
         n_right = self._raw[levels[1]].shape[1]
-        places, values = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-        for start, shares in self._pairs[levels].shares(residual):
+        place, value = np.empty(0, np.int64), np.empty(0, np.float32)
+        for start, first, shares in self._pairs[levels].shares(residual):
             flat = shares.ravel()
-            best = np.argpartition(-flat, min(count, flat.size - 1))[:count]
-            places.append(start * n_right + best)
-            values.append(flat[best])
+            # Of later blocks few are better than the best so far.
+            least = value[-1] if value.size == count else _least_of_best(flat, count)
+            some = np.flatnonzero(flat >= least)
+            left, right = np.divmod(some, shares.shape[1])
+            place = np.concatenate([place, (start + left) * n_right + first + right])
+            value = np.concatenate([value, flat[some]])
+            order = np.lexsort((place, -value))[:count]
+            place, value = place[order], value[order]
             if self._pause() and start + shares.shape[0] < self._raw[levels[0]].shape[1]:
                 self.unseen.append(f"some products of complexity {sum(levels) + 2}")
                 break
-        value, place = np.concatenate(values), np.concatenate(places)
-        order = np.lexsort((place, -value))[:count]
         price = self._problem.model_prior.feature_log_prior(self._pair(*levels, 0, 0))
-        for value_, at in zip(gain(value[order]) + price, place[order].tolist(), strict=True):
+        for value_, at in zip(gain(value) + price, place.tolist(), strict=True):
             yield float(value_), partial(self._pair, *levels, *divmod(at, n_right))
 
     def _best_outsiders(
@@ -218,7 +223,7 @@ class SimpleFeatures:
             names = table.names[start : start + _OUTSIDERS]
             right, _ = _to_single(table.values[self.rows, start : start + _OUTSIDERS])
             blocks = PairProducts(left, right).shares(residual)
-            shares = np.vstack([block for _, block in blocks])
+            shares = np.vstack([block for _, _, block in blocks])
             best = np.argsort(-shares, axis=None, kind="stable")[:count]
             rows, columns = np.unravel_index(best, shares.shape)
             for value, i, j in zip(gain(shares[rows, columns]), rows, columns, strict=True):
@@ -229,9 +234,17 @@ class SimpleFeatures:
     def inside(self, baselines: Baselines, count: int) -> list[Feature]:
         """Features near the span of a model, simplest first."""
         with np.errstate(all="ignore"):
-            near = np.flatnonzero(baselines.outside(self._columns) < _NEAR)
+            outside = np.concatenate([baselines.outside(columns) for columns in self._held])
+            near = np.flatnonzero(outside < _NEAR)
         near = near[np.argsort(-self._prior[near], kind="stable")]
         return [self._feature(int(p)) for p in near[:count]]
+
+
+def _least_of_best(values: Scored, count: int) -> float:
+    """A number that the best `count` values reach, and not many others: of some of them."""
+    some = values[::_ONE_OF]
+    some = some if some.size >= count else values
+    return float(np.partition(some, -count)[-count]) if some.size >= count else -np.inf
 
 
 def _itself(feature: Feature) -> Feature:
@@ -266,6 +279,8 @@ def _to_single(columns: Matrix) -> tuple[Single, Single]:
             largest = np.maximum(np.max(part, axis=0), -np.min(part, axis=0))
             part /= np.where(largest > 0, largest, np.nan)
             raw[:, start : start + _AT_ONCE] = part
-            part = to_unit_length(part, smallest=_FLAT, in_place=True)
+            part -= part.mean(axis=0)
+            length = np.sqrt(np.einsum("nk,nk->k", part, part))
+            part /= np.where(length > _FLAT * sqrt(len(part)), length, np.nan)
             unit[:, start : start + _AT_ONCE] = part
     return raw, unit

@@ -24,8 +24,8 @@ Index = npt.NDArray[np.int64]
 # Columns of either precision.
 Scored = npt.NDArray[np.floating[Any]]
 _PRODUCT, _COVARIATE = -1, -2
-# Columns multiplied at once.
-_AT_ONCE = 256
+# Columns multiplied at once, and rows that tell most columns from two-valued ones.
+_AT_ONCE, _FIRST_ROWS = 256, 16
 
 
 @final
@@ -104,16 +104,21 @@ def build_levels(
 
 def _two_valued(columns: Matrix) -> tuple[Mask, Mask]:
     """Which columns have two values at most, and whose square is the column or constant."""
+    # Most columns have more of them in their first rows.
+    some = np.flatnonzero(_has_two_values(columns[:_FIRST_ROWS]))
+    some = some[_has_two_values(columns[:, some])]
     two: Mask = np.zeros(columns.shape[1], dtype=np.bool_)
-    no_square = two.copy()
-    for start in range(0, columns.shape[1], _AT_ONCE):
-        part = columns[:, start : start + _AT_ONCE]
-        low, high = part.min(axis=0), part.max(axis=0)
-        here = np.all((part == low) | (part == high), axis=0)
-        zero_one = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
-        two[start : start + _AT_ONCE] = here
-        no_square[start : start + _AT_ONCE] = here & (zero_one | (low == -high))
+    two[some] = True
+    low, high = columns[:, some].min(axis=0), columns[:, some].max(axis=0)
+    zero_one = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
+    no_square: Mask = np.zeros(columns.shape[1], dtype=np.bool_)
+    no_square[some] = zero_one | (low == -high)
     return two, no_square
+
+
+def _has_two_values(columns: Matrix) -> Mask:
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    return np.asarray(np.all((columns == low) | (columns == high), axis=0))
 
 
 def _next_level(

@@ -11,6 +11,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from dbrm._kernels.products import unit_products
 from dbrm.evolution.operators import Grammar
 from dbrm.evolution.sweep.levels import Scored
 
@@ -29,17 +30,17 @@ def most_factors(grammar: Grammar, n_covariates: int) -> int:
     return min(grammar.max_complexity, 1 << grammar.max_depth, n_covariates, _MOST_FACTORS)
 
 
-def product_columns(values: Scored, subsets: Subsets) -> npt.NDArray[np.float32]:
-    """Products of these columns, all of the same number of factors, in single precision.
+def product_columns(values: Scored, subsets: Subsets, smallest: float) -> npt.NDArray[np.float32]:
+    """Products of these columns, all of the same number of factors, at unit length.
 
-    The columns should be of order one: products of many large numbers overflow.
+    The columns should be of order one: products of many large numbers overflow. A product that
+    varies less than `smallest`, relative to its root mean square, is constant: not a number.
     """
-    # One covariate after the other, so that copies are of whole stretches.
     factors = np.ascontiguousarray(values.T, dtype=np.float32)
-    columns = factors[subsets[:, 0]]
-    for others in subsets.T[1:]:
-        columns *= factors[others]
-    return np.asarray(columns.T)
+    columns = np.empty((len(subsets), len(values)), dtype=np.float32)
+    # Contiguous: one compiled version is enough.
+    unit_products(factors, np.ascontiguousarray(subsets), smallest, columns)
+    return columns.T
 
 
 def draw_subsets(

@@ -40,38 +40,57 @@ class PairProducts:
     """All products of a column of one set and a column of another, as correlates of residuals.
 
     Columns should be of order one. The variances of the products, which no residual changes,
-    are computed once, in double precision: one number for every product.
+    are computed once, in double precision: one number for every product. Without a second set
+    the products are those of all pairs of the first, each once.
     """
 
-    def __init__(self, left: Scored, right: Scored) -> None:
-        self._left, self._right = left, right
-        shape = left.shape[1], right.shape[1]
-        sums, raw = np.zeros(shape), np.zeros(shape)
-        with np.errstate(all="ignore"):
-            for start in range(0, len(left), _ROWS):
-                x = left[start : start + _ROWS].astype(np.float64)
-                z = right[start : start + _ROWS].astype(np.float64)
-                sums += x.T @ z
-                raw += (x * x).T @ (z * z)
-            variance = raw - sums * sums / len(left)
-            usable = variance > _LEAST_VARIANCE * raw
-            self._inverse = np.where(usable, 1.0 / variance, 0.0).astype(left.dtype)
+    def __init__(self, left: Scored, right: Scored | None = None) -> None:
+        self._left = _finite(left)
+        self._right = self._left if right is None else _finite(right)
+        self._blocks = [
+            (start, start if right is None else 0) for start in range(0, left.shape[1], _BLOCK)
+        ]
+        self._inverse = [self._inverse_variance(*block) for block in self._blocks]
+        if right is None:
+            for inverse in self._inverse:
+                inverse[np.tril_indices(len(inverse), -1)] = 0.0
 
-    def shares(self, residual: Scored) -> Iterator[tuple[int, Scored]]:
+    def _inverse_variance(self, start: int, first: int) -> Scored:
+        left, right = self._left[:, start : start + _BLOCK], self._right[:, first:]
+        sums, raw = np.zeros((2, left.shape[1], right.shape[1]))
+        for row in range(0, len(left), _ROWS):
+            x = left[row : row + _ROWS].astype(np.float64)
+            z = right[row : row + _ROWS].astype(np.float64)
+            sums += x.T @ z
+            raw += (x * x).T @ (z * z)
+        sums *= sums
+        sums /= len(left)
+        variance = np.subtract(raw, sums, out=sums)
+        raw *= _LEAST_VARIANCE
+        raw += np.finfo(left.dtype).tiny
+        inverse = np.zeros(variance.shape, dtype=left.dtype)
+        np.divide(1.0, variance, out=inverse, where=variance > raw, casting="same_kind")
+        return inverse
+
+    def shares(self, residual: Scored) -> Iterator[tuple[int, int, Scored]]:
         """Explained shares of a centred residual of unit length, in blocks.
 
-        Yields the first column of ``left`` in the block, then shares by ``right``. Where a
+        Yields the first columns of the block, of ``left`` and of ``right``, then shares. Where a
         product is constant or not finite the share is zero.
         """
         residual = residual.astype(self._left.dtype)
-        for start in range(0, self._left.shape[1], _BLOCK):
+        for (start, first), inverse in zip(self._blocks, self._inverse, strict=True):
             block = self._left[:, start : start + _BLOCK]
-            with np.errstate(all="ignore"):
-                share = (block * residual[:, None]).T @ self._right
-                share *= share
-                share *= self._inverse[start : start + _BLOCK]
-            np.nan_to_num(share, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            yield start, np.minimum(share, 1.0, out=share)
+            share = (block * residual[:, None]).T @ self._right[:, first:]
+            share *= share
+            share *= inverse
+            yield start, first, np.minimum(share, 1.0, out=share)
+
+
+def _finite(columns: Scored) -> Scored:
+    """The columns, those that are not finite replaced by zero, of which nothing comes."""
+    sound = np.isfinite(columns).all(axis=0)
+    return columns if sound.all() else np.where(sound, columns, columns.dtype.type(0.0))
 
 
 @final
@@ -129,7 +148,7 @@ class Baselines:
         """
         stacked = np.hstack([self._basis, self.residuals]).astype(columns.dtype)
         with np.errstate(all="ignore"):
-            products = (stacked.T @ columns).astype(np.float64)
+            products = (columns.T @ stacked).astype(np.float64).T
         inside, along = np.vsplit(products, [self._basis.shape[1]])
         shares = np.full(along.shape, np.nan)
         for k, turn in enumerate(self._turns):
@@ -145,5 +164,5 @@ class Baselines:
     def outside(self, columns: Scored) -> FloatArray:
         """Share of each column, which has unit length, outside the span of the whole model."""
         with np.errstate(all="ignore"):
-            inside = (self._basis.astype(columns.dtype).T @ columns).astype(np.float64)
+            inside = (columns.T @ self._basis.astype(columns.dtype)).astype(np.float64).T
             return np.asarray(1.0 - np.einsum("kn,kn->n", inside, inside))
