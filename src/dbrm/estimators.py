@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -205,10 +205,12 @@ class DBRMRegressor(RegressorMixin, SettingsEstimator):
             warnings.simplefilter("ignore", DBRMWarning)
             return mean, self.posterior_.predict_sd(X, **rows)
 
-    def predict_interval(self, X: TableLike, level: float = 0.95) -> Matrix:
-        """Equal-tailed predictive interval, lower and upper limits in two columns."""
+    def predict_interval(
+        self, X: TableLike, level: float = 0.95, *, of: Literal["response", "mean"] = "response"
+    ) -> Matrix:
+        """Equal-tailed interval of a new response or its mean: two columns, lower and upper."""
         check_is_fitted(self)
-        return self.posterior_.predict_interval(X, level=level)
+        return self.posterior_.predict_interval(X, level=level, of=of)
 
     def predict_quantiles(self, X: TableLike, q: float | list[float] | FloatArray) -> Matrix:
         """Predictive quantiles, one column per level."""
@@ -218,7 +220,7 @@ class DBRMRegressor(RegressorMixin, SettingsEstimator):
     def sample_predictive(
         self, X: TableLike, draws: int = 1000, random_state: int | None = None
     ) -> Matrix:
-        """Draws from the predictive law, one row per draw."""
+        """Draws from the predictive distribution, one row per draw."""
         check_is_fitted(self)
         return self.posterior_.sample_predictive(X, draws, random_state)
 

@@ -40,11 +40,12 @@ def fit(table, family):
         "gaussian": lambda: eta + 0.3 * rng.normal(size=len(eta)),
         "binomial": lambda: (eta + rng.logistic(size=len(eta)) > 0).astype(float),
         "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
+        "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
     }[family]()
     return dbrm.fit(table, pd.Series(y, name="y"), family=family, **EFFORT)
 
 
-@pytest.fixture(scope="module", params=["gaussian", "binomial", "poisson"])
+@pytest.fixture(scope="module", params=["gaussian", "binomial", "poisson", "gamma"])
 def opened(request, browser, table, tmp_path_factory):
     """A posterior, and its page at a width."""
     posterior = fit(table, request.param)
@@ -80,14 +81,18 @@ def set_row(page, row):
 
 
 def answer(page):
-    """Prediction, limits, baseline and contributions as the page has them, all digits."""
+    """Prediction, baseline and contributions as the page has them, all digits."""
     mean = float(page.locator("#whatif .mean").get_attribute("data-value"))
-    ends = page.locator("#whatif .ends")
-    limits = [ends.get_attribute(f"data-{end}") for end in ("lower", "upper")]
     section = page.locator("#whatif")
     baseline = float(section.get_attribute("data-baseline"))
     parts = json.loads(section.get_attribute("data-parts"))
-    return mean, [float(end) for end in limits if end is not None], baseline, parts
+    return mean, baseline, parts
+
+
+def interval(page, name):
+    """An interval as the page has it, all digits."""
+    ends = page.locator(f"#whatif .{name}")
+    return [float(ends.get_attribute(f"data-{end}")) for end in ("lower", "upper")]
 
 
 @pytest.mark.parametrize("width", [400, 800, 1400])
@@ -101,16 +106,19 @@ def test_predictions_are_those_of_predict(opened, table, width):
     for position in range(len(rows)):
         row = rows.iloc[[position]]
         set_row(page, row.iloc[0].to_dict())
-        mean, limits, baseline, parts = answer(page)
+        mean, baseline, parts = answer(page)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dbrm.errors.DBRMWarning)
             expected = posterior.predict(row)[0]
+            of_mean = posterior.predict_interval(row, of="mean")[0]
+            of_response = posterior.predict_interval(row)[0]
         assert mean == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
+        np.testing.assert_allclose(interval(page, "of-mean"), of_mean, rtol=CLOSE, atol=CLOSE)
         if posterior.family.name == "gaussian":
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", dbrm.errors.DBRMWarning)
-                interval = posterior.predict_interval(row)[0]
-            np.testing.assert_allclose(limits, interval, rtol=CLOSE, atol=CLOSE)
+            found = interval(page, "of-response")
+            np.testing.assert_allclose(found, of_response, rtol=CLOSE, atol=CLOSE)
+        else:
+            assert not page.locator("#whatif .of-response").is_visible()
         known = posterior.effects.contributions(row).iloc[0]
         assert baseline == pytest.approx(known["(baseline)"], rel=CLOSE, abs=CLOSE)
         np.testing.assert_allclose(parts, known[names], rtol=CLOSE, atol=CLOSE)

@@ -5,7 +5,7 @@ import sys
 import warnings
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -93,6 +93,9 @@ def predict(
         Path, typer.Argument(help="New rows: .csv, .tsv, .parquet, .arrow or .feather.")
     ],
     level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
+    of_mean: Annotated[
+        bool, typer.Option("--of-mean", help="Interval of the mean, not of a new response.")
+    ] = False,
     offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
@@ -137,7 +140,8 @@ def predict(
                 # The same warning came with the mean.
                 warnings.simplefilter("ignore", DBRMWarning)
                 groups = None if strata is None else find_column(columns, strata)
-                limits = posterior.predict_interval(rows, level, strata=groups, **extras)
+                of: Literal["mean", "response"] = "mean" if of_mean else "response"
+                limits = posterior.predict_interval(rows, level, of=of, strata=groups, **extras)
             table += list(limits.T)
         texts = _write(names_out, table, as_json=as_json)
         if out is None:

@@ -204,6 +204,23 @@ class FamilyMixture:
             positive=self.family.support[0] == 0.0,
         )
 
+    def mean_quantile(self, level: float) -> Column:
+        """Quantile of the posterior of each row's mean, without the noise of the response."""
+        predictor = self._predictor
+        centre = np.einsum("mn,mn->n", self.weights, predictor.means)
+        apart = predictor.scales**2 + (predictor.means - centre) ** 2
+        spread = np.sqrt(np.einsum("mn,mn->n", self.weights, apart))
+
+        def cdf(eta: Column, rows: IntArray) -> Column:
+            chances = predictor.cdf(eta, rows)
+            return np.asarray(np.einsum("mn,mn->n", self.weights[:, rows], chances))
+
+        with np.errstate(all="ignore"):
+            falling = self.link.slope(centre) < 0
+            levels = np.where(falling, 1.0 - level, level)
+            eta = find_quantiles(cdf, levels, centre, spread)
+            return np.asarray(self._inside(self.link.mean(eta)) * self._size)
+
     def sample(self, rng: np.random.Generator, draws: int) -> Matrix:
         """Draws by rows: a model first, then its coefficients, then the response."""
         n_models, n_rows = self.weights.shape

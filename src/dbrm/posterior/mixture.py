@@ -9,7 +9,7 @@ and the posterior average mixes these with the model probabilities. A row's weig
 its own: a model whose features are undefined there has weight zero.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -20,16 +20,26 @@ from dbrm.posterior.quantiles import find_quantiles
 
 __all__ = ["StudentMixture"]
 
+# Least standard deviation of a mean, in those of the response: one that is known has none.
+_LEAST_SCALE = 1e-9
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class StudentMixture:
-    """Models by rows: weights, locations, scales; degrees of freedom per model."""
+    """Models by rows: weights, locations, scales; degrees of freedom per model.
+
+    Parameters
+    ----------
+    leverages
+        :math:`x' C x`, models by rows, for `mean_quantile`.
+    """
 
     weights: Matrix
     locations: Matrix
     scales: Matrix
     degrees_of_freedom: FloatArray
+    leverages: Matrix | None = None
 
     def mean(self) -> Column:
         """Mean of each row (of the locations, where a t has no mean)."""
@@ -55,6 +65,13 @@ class StudentMixture:
         within = _average(self.weights, self.scales**2)
         between = _average(self.weights, (self.locations - centre) ** 2)
         return find_quantiles(self.cdf, level, centre, np.sqrt(within + between))
+
+    def mean_quantile(self, level: float) -> Column:
+        """Quantile of the posterior of each row's mean, without the noise of the response."""
+        assert self.leverages is not None
+        scales = self.scales * np.sqrt(self.leverages / (1.0 + self.leverages))
+        scales = np.maximum(scales, _LEAST_SCALE * self.scales)
+        return replace(self, scales=scales, leverages=None).quantile(level)
 
     def sample(self, rng: np.random.Generator, draws: int) -> Matrix:
         """Draws by rows: a model first, then its t distribution."""

@@ -29,6 +29,7 @@ from dbrm.posterior.class_mixture import ClassMixture
 from dbrm.posterior.concordance import concordance_index
 from dbrm.posterior.extrapolation import Guard, RangeCheck
 from dbrm.posterior.family_mixture import FamilyMixture
+from dbrm.posterior.mixture import StudentMixture
 from dbrm.posterior.prediction import AveragedModels, Mixture
 from dbrm.posterior.record import RunRecord
 from dbrm.posterior.rows import split_rows
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["PredictionMethods", "SurvivalCurves", "check_level"]
 
 Extrapolate = Literal["hold", "follow"]
+IntervalOf = Literal["response", "mean"]
 
 
 @final
@@ -220,15 +222,31 @@ class PredictionMethods(ABC):
         X: TableLike,
         level: float = 0.95,
         *,
+        of: IntervalOf = "response",
         offset: Any = None,
         trials: Any = None,
         exposure: Any = None,
         strata: Any = None,
         extrapolate: Extrapolate | None = None,
     ) -> Matrix:
-        """Equal-tailed predictive interval, lower and upper limits in columns; see `predict`."""
+        """Equal-tailed interval of new rows, lower and upper limits in columns; see `predict`.
+
+        Parameters
+        ----------
+        of
+            ``"response"`` for the interval that a new response falls into (R's
+            ``interval="prediction"``), ``"mean"`` for the credible interval of its mean
+            (``"confidence"``): of a binomial response that of the probability. Both account for
+            the uncertainty about models and coefficients.
+        """
         check_level(level)
         ends = [0.5 - level / 2, 0.5 + level / 2]
+        if of not in ("response", "mean"):
+            msg = f"of must be 'response' or 'mean'; got of={of!r}."
+            raise InvalidSettingError(msg)
+        if of == "mean":
+            blocks = self._blocks(X, offset, trials, exposure, extrapolate, strata)
+            return np.concatenate([_mean_interval(block, ends) for block in blocks])
         extras = {"offset": offset, "trials": trials, "exposure": exposure, "strata": strata}
         return self.predict_quantiles(X, ends, **extras, extrapolate=extrapolate)
 
@@ -377,6 +395,16 @@ class PredictionMethods(ABC):
                 raise InvalidDataError(msg)
         positions = np.array([known.index(label) for label in labels], dtype=np.int64)
         return np.asarray(positions[numbers.astype(np.int64)][start:stop])
+
+
+def _mean_interval(block: Mixture, ends: list[float]) -> Matrix:
+    if not isinstance(block, StudentMixture | FamilyMixture):
+        msg = (
+            "of='mean' is for responses with a mean; use predict_proba for classes, "
+            "predict_survival for survival times."
+        )
+        raise InvalidSettingError(msg)
+    return np.column_stack([block.mean_quantile(end) for end in ends])
 
 
 def _survival_only(block: Mixture, method: str) -> SurvivalMixture:

@@ -1,8 +1,8 @@
 """The averaged models as plain data (numbers, text, lists), for predictions by another program.
 
-An interpreter of a few hundred lines computes from it what `Posterior.predict` and, for a
-Gaussian response, `Posterior.predict_interval` compute: the report's page is one, in
-`report/templates/whatif.js`. Formulas are trees of operations, never program text. Arrays are
+An interpreter of a few hundred lines computes from it what `Posterior.predict` and
+`Posterior.predict_interval` compute: the report's page is one, in
+`report/templates/predictor.js`. Formulas are trees of operations, never program text. Arrays are
 double precision in base64, so that no digit is lost.
 """
 

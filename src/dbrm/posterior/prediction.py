@@ -386,7 +386,7 @@ class AveragedModels:
             )
         scales = np.sqrt(fitted[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])
-        return StudentMixture(weights, locations, scales, df)
+        return StudentMixture(weights, locations, scales, df, leverages)
 
     @cached_property
     def components(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:

@@ -29,6 +29,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import scipy.special
 
 from dbrm._kernels.prediction import mixed_logistic_means
 from dbrm._typing import Column, IntArray, Mask, Masks, Matrix
@@ -47,6 +48,11 @@ _STEP, _RELATIVE_STEP = 0.4, 0.6
 _LEAST_SCALE = 1e-6
 # Largest logarithm of a mean: squares of e^300 can still be summed.
 _LARGEST = 300.0
+
+# From this shape on the distribution function of a gamma is a series: SciPy's loses digits.
+_LARGE_SHAPE = 1e4
+# Coefficients of the series (Temme 1979).
+_TEMME = (1.0, -1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515)
 
 # Values of eta, nodes by rows, and their weights.
 Rule = tuple[Matrix, Matrix]
@@ -77,6 +83,10 @@ class AbstractPredictor(ABC):
     @abstractmethod
     def density(self, model: int, rows: IntArray, points: Matrix) -> Matrix:
         """Density of one model at points (by `rows`), up to a factor for each row."""
+
+    @abstractmethod
+    def cdf(self, value: Column, rows: IntArray) -> Matrix:
+        """Probability, models by `rows`, of being at most each row's `value`."""
 
     @abstractmethod
     def three_nodes(self, model: int, rows: IntArray) -> Rule:
@@ -137,6 +147,12 @@ class NormalPredictor(AbstractPredictor):
     def density(self, model: int, rows: IntArray, points: Matrix) -> Matrix:
         standard = (points - self.means[model, rows]) / self.deviations[model, rows]
         return np.asarray(np.exp(-0.5 * standard**2))
+
+    def cdf(self, value: Column, rows: IntArray) -> Matrix:
+        scales = np.maximum(self.deviations[:, rows], np.finfo(float).tiny)
+        with np.errstate(over="ignore"):
+            standard = (value - self.locations[:, rows]) / scales
+        return np.asarray(scipy.special.ndtr(standard))
 
     def three_nodes(self, model: int, rows: IntArray) -> Rule:
         nodes = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)])[:, None]
@@ -234,6 +250,9 @@ class LogGammaPredictor(AbstractPredictor):
     def density(self, model: int, rows: IntArray, points: Matrix) -> Matrix:
         return np.asarray(np.exp(self._log_density(model, rows, points)))
 
+    def cdf(self, value: Column, rows: IntArray) -> Matrix:
+        return _log_gamma_cdf(self._shape[:, rows], value - self._centre[:, rows])
+
     def three_nodes(self, model: int, rows: IntArray) -> Rule:
         mean, variance, third, fourth = (c[model, rows] for c in self._cumulants)
         deviation = np.sqrt(variance)
@@ -249,6 +268,30 @@ class LogGammaPredictor(AbstractPredictor):
         shape = self._shape[model, rows]
         rate = np.maximum(rng.standard_gamma(shape) / shape, np.finfo(float).tiny)
         return np.asarray(self._centre[model, rows] + np.log(rate))
+
+
+def _log_gamma_cdf(shape: Matrix, value: Matrix) -> Matrix:
+    r"""Distribution function of the logarithm of gamma variables with mean one.
+
+    For a large shape :math:`a`, with :math:`\zeta^2/2 = e^u - 1 - u` of the sign of :math:`u`,
+
+    .. math:: P(u) = \Phi(\zeta\sqrt a) - \frac{e^{-a\zeta^2/2}}{\sqrt{2\pi a}(1 + \beta_1/a)}
+        \sum_n \beta_n \zeta^n, \qquad \beta_{n-1} = d_n + (n + 1)\beta_{n+1}/a .
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        plain = scipy.special.gammainc(shape, shape * np.exp(value))
+        zeta = np.sign(value) * np.sqrt(2.0 * np.maximum(np.expm1(value) - value, 0.0))
+        beta = [np.zeros_like(shape) for _ in range(len(_TEMME) + 1)]
+        for n in range(len(_TEMME) - 1, 0, -1):
+            beta[n - 1] = _TEMME[n] + (n + 1) * beta[n + 1] / shape
+        total = np.zeros_like(shape)
+        for part in reversed(beta):
+            total = total * zeta + part
+        tail = np.exp(-0.5 * shape * zeta**2)
+        tail = np.where(tail > 0, tail * total, 0.0)
+        tail /= np.sqrt(2.0 * np.pi * shape) * (1.0 + beta[1] / shape)
+        series = scipy.special.ndtr(zeta * np.sqrt(shape)) - tail
+    return np.asarray(np.where(shape > _LARGE_SHAPE, series, plain))
 
 
 def _log_gamma_cumulants(shape: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:

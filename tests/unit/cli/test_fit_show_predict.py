@@ -146,6 +146,9 @@ def test_predict(folder):
     table = np.array(rows, dtype=float)
     np.testing.assert_array_equal(table[:, 0], posterior.predict(frame))
     np.testing.assert_array_equal(table[:, 1:], posterior.predict_interval(frame, 0.8))
+    result = run("predict", folder / "run.dbrm", folder / "data.csv", "--of-mean")
+    table = np.array(list(csv.reader(StringIO(result.stdout)))[1:], dtype=float)
+    np.testing.assert_array_equal(table[:, 1:], posterior.predict_interval(frame, of="mean"))
     shifted = run("predict", folder / "run.dbrm", folder / "data.csv", "--offset", "id", "--json")
     np.testing.assert_allclose(
         [row["mean"] for row in json.loads(shifted.stdout)], posterior.predict(frame) + frame["id"]

@@ -1,5 +1,7 @@
 """Tests of `dbrm.posterior.family_mixture` against brute-force integrals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -203,3 +205,30 @@ def test_levels_may_differ_between_rows(rng):
     )
     levels = np.array([0.1, 0.5, 0.99])
     np.testing.assert_allclose(law.cdf(law.quantile(levels)), levels, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("integrate", [True, False])
+def test_quantiles_of_the_mean_are_those_of_draws_without_noise(name, integrate, rng):
+    """The share of draws below a quantile, within five standard errors: one alarm in 10**5."""
+    mixed = mixture(name, 5, widest=-0.5, integrate=integrate)
+    size = 1.0 if mixed.trials is None else mixed.trials
+    draws, level = 40_000, 0.9
+    found = mixed.mean_quantile(level) / size
+    for row in range(4):
+        below = 0.0
+        for model, weight in enumerate(mixed.weights[:, row]):
+            eta, weights = brute_nodes(mixed, model, row)
+            drawn = rng.choice(eta, size=draws, p=weights)
+            # A predictor that is certain may be the quantile itself.
+            below += weight * np.mean(mixed.link.mean(drawn) <= found[row] * (1 + 1e-6))
+        if integrate:
+            assert abs(below - level) < 5 * np.sqrt(level * (1 - level) / draws)
+        else:
+            assert below >= level
+
+
+def test_quantiles_of_a_mean_under_a_falling_link_are_in_order():
+    mixed = replace(mixture("gamma", 3, integrate=False), link=find_link("inverse"))
+    mixed = replace(mixed, locations=np.abs(mixed.locations) + 0.1)
+    assert np.all(mixed.mean_quantile(0.05) < mixed.mean_quantile(0.95))

@@ -212,6 +212,14 @@ def test_quantiles_of_a_single_model_are_those_of_the_t(data):
         np.testing.assert_allclose(posterior.predict_quantiles(new, level)[:, 0], expected)
     interval = posterior.predict_interval(new, level=0.9)
     np.testing.assert_allclose(interval, posterior.predict_quantiles(new, [0.05, 0.95]))
+    scale = np.sqrt(fitted.ssr / 58 * leverage)
+    expected = stats.t.ppf([[0.05], [0.95]], 58, fitted.predict(design), scale).T
+    np.testing.assert_allclose(posterior.predict_interval(new, level=0.9, of="mean"), expected)
+
+
+def test_an_interval_is_of_the_response_or_of_its_mean(data, exact):
+    with pytest.raises(InvalidSettingError, match=r"of must be 'response' or 'mean'; got of='y'"):
+        exact.predict_interval(data[0], of="y")
 
 
 def test_draws_have_the_moments_of_the_prediction(data, exact):

@@ -76,6 +76,56 @@ const dbrmPredictor = (function () {
     return h;
   }
 
+  // Coefficients of the expansion by Temme (1979): eta / (lambda - 1) in powers of eta, where
+  // eta^2 / 2 = lambda - 1 - log(lambda).
+  const temme = (function () {
+    const alpha = [0, 1];
+    for (let n = 2; n < 34; n++) {
+      let total = alpha[n - 1];
+      for (let j = 2; j < n; j++) total -= j * alpha[j] * alpha[n - j + 1];
+      alpha.push(total / (n + 1));
+    }
+    const found = alpha.slice(1).map((value, n) => (n + 1) * value);
+    found[1] -= 1;
+    return found;
+  })();
+
+  // Logarithm of a gamma variable with mean one: its distribution function. Shapes below 20 are
+  // raised by P(a, x) = P(a + 1, x) + x^a e^-x / Gamma(a + 1).
+  function logGammaCdf(shape) {
+    const raised = shape < 20 ? Math.ceil(20 - shape) : 0;
+    const a = shape + raised;
+    const beta = new Array(temme.length + 1).fill(0);
+    for (let n = temme.length - 1; n > 0; n--) beta[n - 1] = temme[n] + (n + 1) * beta[n + 1] / a;
+    const whole = 1 + beta[1] / a;
+    const front = Math.sqrt(2 * Math.PI * a) * whole;
+    const up = Math.log(shape / a);
+    // log Gamma(shape + 1)
+    let logGamma = (a - 0.5) * Math.log(a) - a + 0.5 * Math.log(2 * Math.PI) + Math.log(whole);
+    for (let k = raised - 1; k > 0; k--) logGamma -= Math.log(shape + k);
+    if (!raised) logGamma += Math.log(shape);
+    return function (u) {
+      const v = u + up;
+      const eta = Math.sign(v) * Math.sqrt(2 * Math.max(Math.expm1(v) - v, 0));
+      if (eta > 3) return 1;
+      let total = 0;
+      if (eta > -3) {
+        let sum = 0;
+        for (let n = temme.length - 2; n >= 0; n--) sum = sum * eta + beta[n];
+        total = normalCdf(eta * Math.sqrt(a)) - Math.exp(-0.5 * a * eta * eta) * sum / front;
+      }
+      if (raised) {
+        const x = shape * Math.exp(u);
+        let term = Math.exp(shape * (Math.log(shape) + u) - x - logGamma);
+        for (let k = 1; k <= raised; k++) {
+          total += term;
+          term *= x / (shape + k);
+        }
+      }
+      return total;
+    };
+  }
+
   const functions = {
     "+": (a, b) => a + b,
     "-": (a, b) => a - b,
@@ -96,6 +146,8 @@ const dbrmPredictor = (function () {
     const values = tree.slice(1).map((part) => interpret(part, names));
     return functions[tree[0]](...values);
   }
+
+  const levels = [0.025, 0.975];
 
   function clip(value, low, high) {
     return isNaN(value) ? value : Math.min(Math.max(value, low), high);
@@ -259,21 +311,25 @@ const dbrmPredictor = (function () {
       const [low, high] = part.limits || [-Infinity, Infinity];
       const scale = Math.sqrt(state.models[m].dispersion * (1 + part.variance));
       const location = clip(part.location, low, high);
-      return { weight: part.weight, location, scale, df: predictive.df[predictive.of[m]] };
+      const certain = Math.sqrt(part.variance / (1 + part.variance));
+      const df = predictive.df[predictive.of[m]];
+      return { weight: part.weight, location, scale, of_mean: scale * Math.max(certain, 1e-9), df };
     });
     const mean = found.reduce((sum, part) => sum + part.weight * part.location, 0);
-    const spread = Math.sqrt(found.reduce((sum, part) => sum + part.weight
-      * (part.scale * part.scale + Math.pow(part.location - mean, 2)), 0));
     const heavy = found.filter((part) => part.weight > 0);
-    function cdf(value) {
-      let total = 0;
-      for (const part of heavy) {
-        total += part.weight * studentCdf(part.df, (value - part.location) / part.scale);
+    function interval(key) {
+      const spread = Math.sqrt(heavy.reduce((sum, part) => sum + part.weight
+        * (part[key] * part[key] + Math.pow(part.location - mean, 2)), 0));
+      function cdf(value) {
+        let total = 0;
+        for (const part of heavy) {
+          total += part.weight * studentCdf(part.df, (value - part.location) / part[key]);
+        }
+        return total;
       }
-      return total;
+      return levels.map((level) => quantile(cdf, level, mean, spread));
     }
-    const ends = [0.025, 0.975].map((level) => quantile(cdf, level, mean, spread));
-    return { mean: mean, lower: ends[0], upper: ends[1] };
+    return { mean: mean, interval: interval("scale"), of_mean: interval("of_mean") };
   }
 
   // A bracket, then the Illinois method with halving: to the last digits.
@@ -327,33 +383,47 @@ const dbrmPredictor = (function () {
     return mean / total;
   }
 
-  function gammaMean(location, scale, shift, highest) {
-    const precision = Math.pow(Math.max(scale, 1e-6), -2);
-    const delta = clip(0.5 + shift * precision, 0, 1);
-    return Math.exp(Math.min(location + Math.log1p(delta / precision), highest, 300));
+  // Distribution of a part's linear predictor: its mean on the scale of the response, where and how
+  // wide it is, and its distribution function. Rates are gamma variables, other links are normal.
+  function distribution(state, location, scale, shift, weight, highest) {
+    const predictive = state.data.predictive;
+    if (predictive.integrate && predictive.link === "log") {
+      const precision = Math.pow(Math.max(scale, 1e-6), -2);
+      const delta = clip(0.5 + shift * precision, 0, 1);
+      const centre = Math.min(location + Math.log1p(delta / precision), highest, 300);
+      const shape = Math.max(precision + delta, 0.25);
+      const below = logGammaCdf(shape);
+      const cdf = (eta) => below(eta - centre);
+      return { mean: Math.exp(centre), centre, width: 1 / Math.sqrt(shape), cdf };
+    }
+    const centre = location + shift;
+    const mean = predictive.integrate
+      ? smoothMean(state, centre, scale, weight) : interpret(predictive.mean, { x: centre });
+    const cdf = (eta) => normalCdf((eta - centre) / Math.max(scale, 1e-300));
+    return { mean, centre, width: scale, cdf };
   }
 
   function family(state, parts) {
     const predictive = state.data.predictive;
-    let mean = 0;
-    predictive.parts.forEach(function (m, c) {
+    const found = predictive.parts.map(function (m, c) {
       const part = parts[m];
       const weight = part.weight * state.shares[c];
-      let location = part.location;
-      if (predictive.link === "identity" && part.limits) {
-        location = clip(location, part.limits[0], part.limits[1]);
-      }
+      const [low, high] = part.limits || [-Infinity, Infinity];
+      const location = predictive.link === "identity" ? clip(part.location, low, high)
+        : part.location;
       const factor = state.factors[c];
-      const scale = Math.sqrt(state.models[m].dispersion * part.variance) * Math.sqrt(factor);
-      const shift = part.shift * factor;
-      let value;
-      if (!predictive.integrate) value = interpret(predictive.mean, { x: location });
-      else if (predictive.link === "log") {
-        value = gammaMean(location, scale, shift, part.limits ? Math.log(part.limits[1]) : 300);
-      } else value = smoothMean(state, location + shift, scale, weight);
-      mean += weight === 0 ? 0 : weight * inside(state, value);
-    });
-    return { mean: mean, lower: null, upper: null };
+      const scale = Math.sqrt(state.models[m].dispersion * part.variance * factor);
+      const own = distribution(state, location, scale, part.shift * factor, weight, Math.log(high));
+      return Object.assign(own, { weight, mean: inside(state, own.mean) });
+    }).filter((part) => part.weight !== 0);
+    const average = (value) => found.reduce((sum, part) => sum + part.weight * value(part), 0);
+    const centre = average((part) => part.centre);
+    const spread = Math.sqrt(average((part) => part.width * part.width
+      + Math.pow(part.centre - centre, 2)));
+    const cdf = (eta) => average((part) => part.cdf(eta));
+    const ends = levels.map((level) => quantile(cdf, level, centre, spread));
+    const of_mean = ends.map((eta) => inside(state, interpret(predictive.mean, { x: eta })));
+    return { mean: average((part) => part.mean), interval: null, of_mean: of_mean };
   }
 
   // What moves the linear predictor away from its average, feature by feature.
@@ -387,7 +457,7 @@ const dbrmPredictor = (function () {
     return state;
   }
 
-  // Prediction, 95 % interval, contributions and columns outside their training range.
+  // Prediction, 95 % intervals, contributions and columns outside their training range.
   function predict(state, inputs) {
     const row = tableRow(state.data, inputs);
     const held = nodeValues(state.data, row, true);
@@ -404,5 +474,5 @@ const dbrmPredictor = (function () {
     });
   }
 
-  return { load: load, predict: predict };
+  return { load: load, predict: predict, logGammaCdf: logGammaCdf };
 })();

@@ -121,18 +121,22 @@
     }));
   }
 
+  function showInterval(name, ends) {
+    const output = section.querySelector(name);
+    output.parentElement.hidden = ends === null;
+    if (ends === null) return;
+    output.textContent = format(ends[0]) + " to " + format(ends[1]);
+    output.dataset.lower = String(ends[0]);
+    output.dataset.upper = String(ends[1]);
+  }
+
   function update() {
     const found = dbrmPredictor.predict(state, controls.map((control) => control.get()));
     const mean = section.querySelector(".mean");
-    const ends = section.querySelector(".ends");
     mean.textContent = format(found.mean);
     mean.dataset.value = String(found.mean);
-    ends.parentElement.hidden = found.lower === null;
-    if (found.lower !== null) {
-      ends.textContent = format(found.lower) + " to " + format(found.upper);
-      ends.dataset.lower = String(found.lower);
-      ends.dataset.upper = String(found.upper);
-    }
+    showInterval(".of-mean", found.of_mean);
+    showInterval(".of-response", found.interval);
     const note = section.querySelector(".outside");
     note.hidden = found.outside.length === 0;
     const names = found.outside.map((j) => data.inputs[j].name);
