@@ -243,27 +243,37 @@ def fit_once(n, rows, device, quick):
 ARMS = ("refined", "exact")
 
 
-def measure_accuracy(device, seeds, seconds, keep):
-    """Spam and breast cancer with refined and with exact populations, for the same seeds.
+def measure_accuracy(device, seeds, seconds, found, keep):
+    """Breast cancer and spam with refined and with exact populations, for the same seeds.
 
-    Both are evaluated on the same device. Several processes share it; none starts a seed after
-    so many seconds.
+    Breast cancer, whose models take microseconds, runs on half of the cores by the compiled path;
+    processes on the other half share the device for spam. None starts a seed after so many
+    seconds; those `found` before are not run again.
     """
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    tasks = [(device, name, seed) for seed in range(seeds) for name in ("breast cancer", "spam")]
-    ends = perf_counter() + seconds
-    # The first fits compile programs for all others.
-    found = [row for task in tasks[:2] for row in score_arms(*task)]
-    workers = max(os.cpu_count() - 2, 1)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(score_arms, *task) for task in tasks[2:]]
-        for future in as_completed(waiting):
-            if not future.cancelled():
-                found += future.result()
-                keep(found)
-            if perf_counter() > ends:
-                for other in waiting:
-                    other.cancel()
+    found, ends = list(found), perf_counter() + seconds
+    done = {(row["data"], row["seed"]) for row in found}
+    places = (
+        {"breast cancer": "cpu"} if device == "cpu" else {"breast cancer": "cpu", "spam": device}
+    )
+    pools, waiting = [], []
+    for name, where in places.items():
+        tasks = [(where, name, seed) for seed in range(seeds) if (name, seed) not in done]
+        pools.append(ProcessPoolExecutor(max(os.cpu_count() // 2, 1), get_context("spawn")))
+        # The first one compiles the programs of all others.
+        for task in tasks[:1]:
+            found += pools[-1].submit(score_arms, *task).result()
+            keep(found)
+        waiting += [pools[-1].submit(score_arms, *task) for task in tasks[1:]]
+    for future in as_completed(waiting):
+        if not future.cancelled():
+            found += future.result()
+            keep(found)
+        if perf_counter() > ends:
+            for other in waiting:
+                other.cancel()
+    for pool in pools:
+        pool.shutdown()
     return found
 
 
@@ -273,31 +283,45 @@ def score_arms(device, name, seed):
     split = load_spam() if name == "spam" else load_breast_cancer()
     found = []
     for arm in ARMS:
-        with populations(device, arm):
-            found.append({"data": name, "seed": seed, "arm": arm} | score(split, seed, device))
+        with populations(device, arm) as explored:
+            row = {"data": name, "seed": seed, "arm": arm} | score(split, seed, device)
+        found.append(row | {"n_populations": len(explored)})
         print(found[-1], flush=True)
     return found
 
 
 @contextmanager
 def populations(device, arm):
-    """Populations of a fit refined or exact; the sweep before the search is exact in both."""
+    """Populations of a fit refined or exact; the sweep before the search is exact in both.
+
+    Features settle in both, too. Yields a list that gets an entry for every population.
+    """
     from dbrm.evidence.device import DevicePopulation
     from dbrm.evidence.glm_population import GlmPopulation
+    from dbrm.evolution.chain import ChainRecord
 
-    kind = GlmPopulation if device == "cpu" else DevicePopulation
-    changes = {"enumeration_limit": 15} if device == "cpu" else {}
-    if device == "cpu" and arm == "exact":
-        changes["expansion_limit"] = 0
-    elif device != "cpu" and arm == "refined":
-        changes["expansion_limit"] = property(lambda population: population.base.expansion_limit)
-    before = {name: getattr(kind, name) for name in changes}
-    for name, value in changes.items():
+    explored, explore = [], ChainRecord.explore
+
+    def counting(chain, *args, **kwargs):
+        explored.append(None)
+        return explore(chain, *args, **kwargs)
+
+    changes = [(ChainRecord, "explore", counting)]
+    if device == "cpu":
+        changes.append((GlmPopulation, "enumeration_limit", 15))
+        if arm == "exact":
+            changes.append((GlmEngine, "settling_limit", GlmPopulation.expansion_limit))
+            changes.append((GlmPopulation, "expansion_limit", 0))
+    elif arm == "refined":
+        limit = property(lambda population: population.base.expansion_limit)
+        changes.append((DevicePopulation, "expansion_limit", limit))
+    before = [(kind, name, getattr(kind, name)) for kind, name, _ in changes]
+    for kind, name, value in changes:
         setattr(kind, name, value)
     try:
-        yield
+        yield explored
     finally:
-        for name, value in before.items():
+        for kind, name, value in before:
             setattr(kind, name, value)
 
 
@@ -320,6 +344,7 @@ def score(split, seed, device):
         "accuracy": float(np.mean((chance > 0.5) == truth)),
         "log_loss": float(log_loss(truth, chance)),
         "log_evidence": float(posterior.models.iloc[0]["log_evidence"]),
+        "n_features": len(posterior.best_model.features),
     }
 
 
@@ -406,13 +431,15 @@ def score_rows(scores):
         }
         values["exact - refined"] = values["exact"] - values["refined"]
         for label, numbers in values.items():
-            yield name, label, len(seeds), *(mean_and_error(column) for column in numbers.T)
+            columns = zip(numbers.T, SCORES.values(), strict=True)
+            yield name, label, len(seeds), *(mean_and_error(*column) for column in columns)
 
 
-def mean_and_error(values):
+def mean_and_error(values, digits):
     if values.size == 1:
-        return f"{values[0]:.4f}"
-    return f"{values.mean():.4f} ± {values.std(ddof=1) / np.sqrt(values.size):.4f}"
+        return f"{values[0]:.{digits}f}"
+    error = values.std(ddof=1) / np.sqrt(values.size)
+    return f"{values.mean():.{digits}f} ± {error:.{digits}f}"
 
 
 HEADER = (
@@ -421,8 +448,12 @@ HEADER = (
 )
 FITS_HEADER = ("rows", "where", "seconds", "processor seconds", "log evidence of the best model")
 CHAINS_HEADER = ("rows", "columns", "one after the other, s", "four threads, s", "same numbers")
-SCORES = ("accuracy", "log_loss")
-SCORES_HEADER = ("data", "populations", "seeds", "accuracy", "log loss")
+# What is compared, and its digits.
+SCORES = {"accuracy": 4, "log_loss": 4, "log_evidence": 2, "n_populations": 1, "seconds": 1}
+SCORES_HEADER = (
+    *("data", "populations", "seeds", "accuracy", "log loss", "log evidence of the best model"),
+    *("number of populations", "seconds"),
+)
 PAGE = """# A graphics processor
 
 `python -m benchmarks gpu` writes this page; [how to use one](../how-to/gpu.md). One {device} beside
@@ -514,6 +545,7 @@ def main():
     parser.add_argument("--rows", type=int, nargs="*", help="rows of the fits")
     parser.add_argument("--seeds", type=int, default=100, help="of the fits for accuracy")
     parser.add_argument("--seconds", type=float, default=300.0, help="to start them in")
+    parser.add_argument("--resume", action="store_true", help="go on with the fits for accuracy")
     parser.add_argument("--folder", type=Path, default=RESULTS / "numbers" / "gpu")
     options = parser.parse_args()
     platform = device = "cpu" if options.quick else "gpu"
@@ -538,7 +570,11 @@ def main():
             numbers = measure_chains(platform, options.quick)
         elif part == "accuracy":
             seeds = 2 if options.quick else options.seeds
-            numbers = measure_accuracy(device, seeds, options.seconds, keep)
+            found = []
+            if options.resume:
+                kept = (options.folder / "accuracy.json").read_text(encoding="utf-8")
+                found = json.loads(kept)["numbers"]
+            numbers = measure_accuracy(device, seeds, options.seconds, found, keep)
         else:
             numbers = measure_fits(device, options.rows, options.quick)
         keep(numbers)

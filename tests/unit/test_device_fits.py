@@ -1,5 +1,9 @@
-"""Fits with `device=`, on JAX's CPU platform: the program of a graphics processor."""
+"""Fits with `device=`, on JAX's CPU platform: the program of a graphics processor.
 
+With ``DBRM_TEST_PLATFORM=gpu`` they run on one.
+"""
+
+import os
 from itertools import count
 
 import numpy as np
@@ -14,14 +18,15 @@ from dbrm.evidence.glm_population import GlmPopulation
 from dbrm.run.checkpoint import Checkpoint
 
 N = 120
+PLATFORM = os.environ.get("DBRM_TEST_PLATFORM", "cpu")
 # Populations of five features: one program serves them all.
 SMALL = {"family": "binomial", "population_size": 5, "n_populations": 3, "random_state": 1}
 
 
 @pytest.fixture
-def jax_on_the_cpu(monkeypatch):
-    """Take JAX's CPU platform for a graphics processor, and no batch as too small."""
-    chosen = {"cpu": None, "gpu": "cpu", "auto": "cpu"}
+def on_platform(monkeypatch):
+    """Take the platform of the tests for a graphics processor, and no batch as too small."""
+    chosen = {"cpu": None, "gpu": PLATFORM, "auto": PLATFORM}
     monkeypatch.setattr(engines, "choose_platform", lambda name, n_rows: chosen[name])
     monkeypatch.setattr(device, "_LEAST_WORK", 0.0)
 
@@ -37,7 +42,7 @@ def log_evidences(posterior):
     return dict(zip(posterior.models["features"], posterior.models["log_evidence"], strict=True))
 
 
-@pytest.mark.usefixtures("jax_on_the_cpu")
+@pytest.mark.usefixtures("on_platform")
 def test_the_same_models_are_enumerated():
     options = {"family": "binomial", "algorithm": "enumerate", "n_chains": 1, "random_state": 1}
     expected = log_evidences(dbrm.fit(*simulate(), **options))
@@ -46,7 +51,7 @@ def test_the_same_models_are_enumerated():
     assert max(abs(found[model] - expected[model]) for model in found) < 1e-7
 
 
-@pytest.mark.usefixtures("jax_on_the_cpu")
+@pytest.mark.usefixtures("on_platform")
 def test_the_same_seed_finds_the_same_models(monkeypatch):
     """Where both evaluate all models of a population, the searches never part."""
     monkeypatch.setattr(GlmPopulation, "expansion_limit", 0)
@@ -57,7 +62,7 @@ def test_the_same_seed_finds_the_same_models(monkeypatch):
     assert max(abs(found[model] - expected[model]) for model in found) < 1e-7
 
 
-@pytest.mark.usefixtures("jax_on_the_cpu")
+@pytest.mark.usefixtures("on_platform")
 def test_models_grow_beyond_the_population(monkeypatch):
     """Beside settled features, too, both evaluate all models of a population."""
     rng = np.random.default_rng(3)
@@ -76,7 +81,7 @@ def test_models_grow_beyond_the_population(monkeypatch):
     assert max(abs(found[model] - expected[model]) for model in found) < 1e-7
 
 
-@pytest.mark.usefixtures("jax_on_the_cpu")
+@pytest.mark.usefixtures("on_platform")
 def test_the_same_seed_finds_the_same_models_of_many_rows(monkeypatch):
     """Leading models have the evidence of all rows; the sweep sees a sample on the CPU."""
     monkeypatch.setattr(tall, "TALL_ROWS", N)
@@ -92,7 +97,7 @@ class PowerCutError(Exception):
     """The power fails."""
 
 
-@pytest.mark.usefixtures("jax_on_the_cpu")
+@pytest.mark.usefixtures("on_platform")
 def test_chains_share_the_device_and_can_be_resumed(tmp_path, monkeypatch):
     """How many run at a time, or an end in between, changes no bit."""
     options = SMALL | {"n_chains": 2, "device": "gpu"}

@@ -3,6 +3,7 @@
 An engine that visits rows in blocks must say what the engine in memory says.
 """
 
+import os
 import tracemalloc
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from dbrm.features import covariate, evaluate, parse_feature
 from dbrm.search import PriorTerms, enumerate_population, refine_population
 from dbrm.status import Status
 
+PLATFORM = os.environ.get("DBRM_TEST_PLATFORM", "cpu")
 NAMES = ("a", "b", "c", "d")
 FEATURES = tuple(parse_feature(text, NAMES) for text in ("a", "b", "a*b", "sin(c)", "c", "exp(a)"))
 ALWAYS = (covariate("d"),)
@@ -172,7 +174,7 @@ def test_streamed_newton_is_newton(rng, family, always):
 @pytest.mark.parametrize(("most_read", "block_rows"), [(0, 173), (10**6, 400)])
 @pytest.mark.usefixtures("small_blocks")
 def test_rows_on_a_device_give_the_same(rng, monkeypatch, most_read, block_rows):
-    """On JAX's CPU platform, with rows in memory or not.
+    """On JAX's CPU platform, or that of ``DBRM_TEST_PLATFORM``, with rows in memory or not.
 
     A column of the population before is not read again.
     """
@@ -185,7 +187,7 @@ def test_rows_on_a_device_give_the_same(rng, monkeypatch, most_read, block_rows)
     extras = {"weights": rng.integers(1, 3, table.n_rows).astype(float)}
     columns = FeatureColumns(FEATURES[1:2] + FEATURES[3:5])
     whole, tall = engines(table, Observations(response, **extras), family="binomial")
-    on_device = replace(tall, platform="cpu")
+    on_device = replace(tall, platform=PLATFORM)
     masks = EVERY[:8, :3]
     expected = whole.prepare(evaluate(columns.features, table)[0]).log_evidence(masks)[0]
     found = [fit.log_evidence for fit in on_device.fit_many(columns, masks)]

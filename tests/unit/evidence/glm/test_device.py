@@ -1,7 +1,10 @@
 """Tests of `dbrm.evidence.device`, on JAX's CPU platform: the program of a graphics processor.
 
-Models must have the log evidence and the status that the compiled path gives them.
+With ``DBRM_TEST_PLATFORM=gpu`` they run on one. Models must have the log evidence and the status
+that the compiled path gives them.
 """
+
+import os
 
 import numpy as np
 import pytest
@@ -25,6 +28,7 @@ from dbrm.status import Status
 N, SIZE = 120, 5
 EVERY = unpack_index(np.arange(1 << SIZE), SIZE)
 CLOSE = 1e-7
+PLATFORM = os.environ.get("DBRM_TEST_PLATFORM", "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +71,7 @@ def compare(engine, X, *, n_settled=0, left=0, limit=CLOSE):
     """Both ways through the device against the compiled path; `left` models may be left to it."""
     compiled = engine.prepare_beside(X, n_settled)
     counting = Counting(compiled)
-    found = DevicePopulation(counting, "cpu")
+    found = DevicePopulation(counting, PLATFORM)
     expected, status = compiled.log_evidence(EVERY)
     for values, statuses in (
         found.log_evidence_of_all(SIZE),
@@ -140,7 +144,7 @@ def test_columns_that_depend_on_settled_ones_have_their_status(rng):
 
 def test_populations_beside_settled_columns_use_the_device(rng):
     X, y = simulate(rng, "binomial")
-    engine = GlmEngine(y, resolve_prior("jeffreys"), platform="cpu")
+    engine = GlmEngine(y, resolve_prior("jeffreys"), platform=PLATFORM)
     assert engine.settling_limit > 0
     prepared = engine.prepare_beside(X, 2)
     assert isinstance(prepared, DevicePopulation)
@@ -159,9 +163,9 @@ def test_separated_classes_have_their_supremum_and_status(rng, prior, left):
 def test_fewer_models_are_enumerated_where_classes_are_separated(rng):
     """They take dozens of steps instead of one."""
     X, y = simulate(rng, "binomial")
-    overlapping = GlmEngine(y, resolve_prior("jeffreys"), platform="cpu").prepare(X)
+    overlapping = GlmEngine(y, resolve_prior("jeffreys"), platform=PLATFORM).prepare(X)
     X[:, 2] = X[:, 0] + 3.0 * y
-    separated = GlmEngine(y, resolve_prior("jeffreys"), platform="cpu").prepare(X)
+    separated = GlmEngine(y, resolve_prior("jeffreys"), platform=PLATFORM).prepare(X)
     assert separated.enumeration_limit < overlapping.enumeration_limit
 
 
@@ -225,13 +229,13 @@ def test_small_batches_stay_on_the_cpu(rng, monkeypatch):
     X, y = simulate(rng, "binomial")
     monkeypatch.setattr(device, "_LEAST_WORK", 1e9)
     counting = Counting(GlmEngine(y, resolve_prior("jeffreys")).prepare(X))
-    DevicePopulation(counting, "cpu").log_evidence(EVERY)
+    DevicePopulation(counting, PLATFORM).log_evidence(EVERY)
     assert counting.n_models == len(EVERY)
 
 
 def test_what_has_no_program_stays_on_the_cpu(rng):
     X, y = simulate(rng, "binomial")
-    engine = GlmEngine(y, resolve_prior("normal-loggamma"), platform="cpu")
+    engine = GlmEngine(y, resolve_prior("normal-loggamma"), platform=PLATFORM)
     assert not isinstance(engine.prepare(X), DevicePopulation)
 
 

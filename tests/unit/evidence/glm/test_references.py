@@ -1,9 +1,11 @@
 """Numbers that others computed: R-INLA's Poisson table, BAS, the paper's asteroid table.
 
-By the compiled path and by the program of a graphics processor, on JAX's CPU platform.
+By the compiled path and by the program of a graphics processor, on JAX's CPU platform
+or, with ``DBRM_TEST_PLATFORM=gpu``, on one.
 """
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,7 @@ from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.solvers import PlainIRLS
 from dbrm.status import Status
 
+PLATFORM = os.environ.get("DBRM_TEST_PLATFORM", "cpu")
 EPIGENETIC = [
     *("base_dist", "CHG", "CG", "DT1", "DT2", "DT3", "DT4", "DT5", "DT6_20"),
     *("Mα", "Mγ", "Mδ", "eg3000", "eg10000"),
@@ -52,9 +55,9 @@ def epigenetic(authors_files):
     ("step", "platform"),
     [
         (31, None),
-        (307, "cpu"),
+        (307, PLATFORM),
         pytest.param(1, None, marks=pytest.mark.slow),
-        pytest.param(1, "cpu", marks=pytest.mark.slow),
+        pytest.param(1, PLATFORM, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.usefixtures("always_on_device")
@@ -164,7 +167,7 @@ def test_asteroid_row_of_the_paper_text(reference, asteroids):
     assert set(statuses) <= {Status.OK, Status.SEPARATED}
 
 
-@pytest.mark.parametrize("platform", [None, "cpu"])
+@pytest.mark.parametrize("platform", [None, PLATFORM])
 @pytest.mark.usefixtures("always_on_device")
 def test_asteroid_complete_separation_has_supremum_zero(asteroids, platform):
     """436 of the 512 models separate completely; their log likelihood rises to zero."""
@@ -187,7 +190,7 @@ BAS = {
 }
 
 
-@pytest.mark.parametrize("platform", [None, "cpu"])
+@pytest.mark.parametrize("platform", [None, PLATFORM])
 @pytest.mark.parametrize("label", BAS)
 @pytest.mark.usefixtures("always_on_device")
 def test_logistic_evidence_of_bas(reference, label, platform):
