@@ -1,7 +1,7 @@
 """What should users get when they set nothing? Priors of coefficients and of models compared.
 
     python benchmarks/defaults.py [--half choose] [--family gaussian] [--minutes 30]
-    python benchmarks/defaults.py --half confirm --choices "before" "now"
+    python benchmarks/defaults.py --half confirm --choices before now
 
 Every choice sees the same simulated truths (`defaults_data`), at the default effort, so that
 differences are paired. Two scores were named before the first run: for inference the log score of
@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 from defaults_data import FAMILIES, TRUTHS, half, simulate
-from defaults_page import write_page
+from defaults_page import NOW, write_page
 from defaults_scores import EDGES, common_scores, score_inclusion, score_prediction
 from page import RESULTS
 
@@ -30,7 +30,12 @@ FILE = RESULTS / "defaults.csv"
 SCORES = (
     *("power", "false", "fdr", "covariate_log", "prediction", "coverage"),
     *("size", "cpu_seconds", "disagree", "unexplored"),
-    *(f"bin{i}_{what}" for i in range(len(EDGES) - 1) for what in ("n", "claimed", "true")),
+    *(
+        f"{of}{i}_{what}"
+        for of in ("feature", "covariate")
+        for i in range(len(EDGES) - 1)
+        for what in ("n", "claimed", "true")
+    ),
 )
 KEY = ("family", "number", "half", "kind", "choice")
 
@@ -105,7 +110,8 @@ def plan(part: str, families: list[str], choices: list[str]) -> Iterator[Task]:
     for number in range(TRUTHS):
         for family in families:
             if half(family, number) == part:
-                for choice in choices:
+                for name in choices:
+                    choice = {"before": BEFORE, "now": NOW}.get(name, {}).get(family, name)
                     task = Task(family, number, choice)
                     if task.possible:
                         yield task
@@ -140,7 +146,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--half", choices=("choose", "confirm"), default="choose")
     parser.add_argument("--family", choices=FAMILIES, nargs="+", default=list(FAMILIES))
-    parser.add_argument("--choices", choices=CHOICES, nargs="+", default=list(CHOICES))
+    parser.add_argument(
+        "--choices", choices=("before", "now", *CHOICES), nargs="+", default=list(CHOICES)
+    )
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--page", action="store_true", help="only write the page again")
     options = parser.parse_args()

@@ -75,35 +75,37 @@ def scores_table(results: pd.DataFrame, before: str) -> str:
     return markdown_table(header, rows)
 
 
-def calibration_table(results: pd.DataFrame) -> str:
+def calibration_table(results: pd.DataFrame, what: str) -> str:
     """Claimed and realised inclusion of today's defaults, all families together."""
-    totals = results.filter(like="bin").sum()
+    totals = results.filter(like=what).sum()
     rows = []
     for i in range(len(EDGES) - 1):
-        n = int(totals[f"bin{i}_n"])
-        claimed, true = (totals[f"bin{i}_{what}"] / max(n, 1) for what in ("claimed", "true"))
-        rows.append((f"{EDGES[i]:g} to {EDGES[i + 1]:g}", n, f"{claimed:.2f}", f"{true:.2f}"))
-    return markdown_table(("claimed between", "features", "claimed", "true"), rows)
+        n = int(totals[f"{what}{i}_n"])
+        claimed, true = (totals[f"{what}{i}_{of}"] / max(n, 1) for of in ("claimed", "true"))
+        error = np.sqrt(true * (1.0 - true) / max(n, 1))
+        rows.append(
+            (f"{EDGES[i]:g} to {EDGES[i + 1]:g}", n, f"{claimed:.2f}", f"{true:.2f} ± {error:.2f}")
+        )
+    return markdown_table(("claimed between", f"{what}s", "claimed", "true"), rows)
 
 
-def draw(results: pd.DataFrame, before: Mapping[str, str]) -> None:
-    """Claimed against realised inclusion, before and now, family by family."""
+def draw(results: pd.DataFrame) -> None:
+    """Claimed against realised inclusion of today's defaults, family by family."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="constrained", sharey=True)
-    for panel, names, title in zip(axes, (before, NOW), ("before", "now"), strict=True):
+    for panel, what in zip(axes, ("feature", "covariate"), strict=True):
         panel.plot([0, 1], [0, 1], color="0.75", linewidth=1)
         for (family, label), marker in zip(TITLES.items(), "osD^", strict=True):
-            own = (results["family"] == family) & (results["choice"] == names[family])
-            totals = results[own].filter(like="bin").sum()
-            bins = [i for i in range(len(EDGES) - 1) if totals[f"bin{i}_n"] >= _ENOUGH]
+            totals = results[results["family"] == family].filter(like=what).sum()
+            bins = [i for i in range(len(EDGES) - 1) if totals[f"{what}{i}_n"] >= _ENOUGH]
             claimed, true = (
-                [totals[f"bin{i}_{what}"] / totals[f"bin{i}_n"] for i in bins]
-                for what in ("claimed", "true")
+                [totals[f"{what}{i}_{of}"] / totals[f"{what}{i}_n"] for i in bins]
+                for of in ("claimed", "true")
             )
             panel.plot(claimed, true, marker=marker, label=label)
-        panel.set(title=title, xlabel="claimed inclusion", xlim=(0, 1), ylim=(0, 1))
-    axes[0].set_ylabel("share of features that are true")
+        panel.set(title=f"{what}s", xlabel="claimed inclusion", xlim=(0, 1), ylim=(0, 1))
+    axes[0].set_ylabel("share that is true")
     figure.legend(
         *axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
     )
@@ -114,7 +116,8 @@ def draw(results: pd.DataFrame, before: Mapping[str, str]) -> None:
 def write_page(results: pd.DataFrame, before: Mapping[str, str]) -> None:
     """All of ``docs/results/defaults.md``, and its picture."""
     results = results.drop_duplicates(["family", "number", "choice"])
-    draw(results, before)
+    now = results[results["choice"] == results["family"].map(NOW)]
+    draw(now)
     text = [INTRODUCTION.format(truths=TRUTHS)]
     for part, title in (
         ("choose", "The half for choosing"),
@@ -127,10 +130,14 @@ def write_page(results: pd.DataFrame, before: Mapping[str, str]) -> None:
         for family in chosen["family"].unique():
             own = chosen[chosen["family"] == family]
             text += [f"### {TITLES[family]}", "", scores_table(own, before[family]), ""]
-    now = results[results["choice"] == results["family"].map(NOW)]
     text += [
-        CALIBRATION.format(error=calibration_error(now)),
-        calibration_table(now),
+        CALIBRATION.format(
+            features=calibration_error(now, "feature"),
+            covariates=calibration_error(now, "covariate"),
+        ),
+        calibration_table(now, "feature"),
+        "",
+        calibration_table(now, "covariate"),
         "",
         machine(),
         "",
@@ -156,8 +163,10 @@ one half, which may be close relatives of a true one; *false in nothing* counts 
 
 CALIBRATION = """## Do inclusion probabilities mean what they say?
 
-The defaults of today, all families and both halves: of the features that are claimed with some probability, how many are
-true? The mean distance between claimed and realised is {error:.2f}.
+The defaults of today, all families and both halves: of what is claimed with some probability, how much is true? The mean
+distance between claimed and realised is {features:.2f} for features and {covariates:.2f} for covariates. A feature is true in the
+very form in which it made the data: where the truth is `tanh(x)`, a claim for `x` counts as false, though few rows can tell the
+two apart. A covariate is true if it takes part in any true feature.
 
 ![Claimed against realised inclusion](defaults.png)
 """

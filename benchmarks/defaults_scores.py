@@ -40,7 +40,7 @@ def score_inclusion(
         "false": false,
         "fdr": false / max(int(detected.sum()), 1),
         "brier": float(np.sum((inclusion - is_true) ** 2)) + missed,
-        **reliability(inclusion, is_true),
+        **reliability("feature", inclusion, is_true),
     }
     chosen = covariate_inclusion(posterior, covariates)
     involved = {name for text in truth for name in re.findall(r"\bx\d+\b", text)}
@@ -48,27 +48,29 @@ def score_inclusion(
     real = np.array([name in involved for name in chosen])
     return {
         **scores,
+        **reliability("covariate", values, real),
         "covariate_brier": brier(values, real),
         "covariate_log": log_loss(values, real),
     }
 
 
-def reliability(probability: np.ndarray, happened: np.ndarray) -> dict[str, float]:
+def reliability(what: str, probability: np.ndarray, happened: np.ndarray) -> dict[str, float]:
     """Number, sum of probabilities and number of true ones, in bins of probability."""
     counts: dict[str, float] = {}
     for i, (low, high) in enumerate(pairwise(EDGES)):
         inside = (probability > low) & (probability <= high)
-        counts[f"bin{i}_n"] = int(inside.sum())
-        counts[f"bin{i}_claimed"] = float(probability[inside].sum())
-        counts[f"bin{i}_true"] = int(happened[inside].sum())
+        counts[f"{what}{i}_n"] = int(inside.sum())
+        counts[f"{what}{i}_claimed"] = float(probability[inside].sum())
+        counts[f"{what}{i}_true"] = int(happened[inside].sum())
     return counts
 
 
-def calibration_error(results: pd.DataFrame) -> float:
-    """Mean distance between claimed and realised, over all features claimed above 0.05."""
-    totals = results.filter(like="bin").sum()
-    number = sum(totals[f"bin{i}_n"] for i in range(len(EDGES) - 1))
-    gaps = (totals[f"bin{i}_claimed"] - totals[f"bin{i}_true"] for i in range(len(EDGES) - 1))
+def calibration_error(results: pd.DataFrame, what: str) -> float:
+    """Mean distance between claimed and realised, over all that is claimed above 0.05."""
+    totals = results.filter(like=what).sum()
+    bins = range(len(EDGES) - 1)
+    number = sum(totals[f"{what}{i}_n"] for i in bins)
+    gaps = (totals[f"{what}{i}_claimed"] - totals[f"{what}{i}_true"] for i in bins)
     return sum(abs(gap) for gap in gaps) / number if number else np.nan
 
 

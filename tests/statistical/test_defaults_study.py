@@ -50,9 +50,9 @@ def test_the_right_truth_scores_well_and_a_wrong_one_badly(modules, planes):
 def test_calibration_error_is_the_gap_between_claimed_and_realised(modules):
     scores = modules["defaults_scores"]
     claimed, happened = np.array([0.01, 0.6, 0.6, 0.9]), np.array([0, 1, 0, 1])
-    found = pd.DataFrame([scores.reliability(claimed, happened)] * 3)
+    found = pd.DataFrame([scores.reliability("feature", claimed, happened)] * 3)
     # Bins (0.5, 0.75] and (0.75, 0.95] of two and one features; 0.01 is below all bins.
-    assert scores.calibration_error(found) == pytest.approx((0.2 + 0.1) / 3)
+    assert scores.calibration_error(found, "feature") == pytest.approx((0.2 + 0.1) / 3)
 
 
 def test_log_density_is_that_of_the_predictive_distribution(modules, planes):

@@ -8,9 +8,13 @@ from math import ceil, floor, isfinite, log, log10, pi
 
 __all__ = ["count_digits", "short_numbers", "shortest_within"]
 
-# A multiple of pi or of a sixth counts as so many digits; both up to this size.
-_AS_DIGITS, _LARGEST = 2, 30.0
-_PARTS_OF_PI, _PARTS = (1, 2, 3, 4, 6), (3, 6)
+# Simple parts: digits of one of them, and of a multiple up to the largest.
+_PARTS = {
+    **{1.0 / part: (2, 2) for part in (3, 6)},
+    pi: (2, 2),
+    **{pi / part: (2, 3) for part in (2, 3, 4, 6)},
+}
+_LARGEST_MULTIPLE = 9
 # Relative distance of two numbers that are equal up to rounding.
 _EQUAL = 1e-12
 _MOST_DIGITS = 12
@@ -21,25 +25,28 @@ _FURTHEST = 2.0
 def count_digits(value: float) -> int:
     r"""Significant decimal digits of a number: none of zero and one, two of :math:`\pi/2`.
 
-    At most two for multiples of thirds and sixths and of :math:`\pi` and its simple parts.
+    At most two for up to nine thirds, sixths or :math:`\pi`, three for :math:`3\pi/2` and its like.
     """
     if value in (0.0, 1.0, -1.0):
         return 0
     mantissa = f"{abs(value):.{_MOST_DIGITS - 1}e}".partition("e")[0].replace(".", "").rstrip("0")
-    if len(mantissa) > _AS_DIGITS and _is_simple(abs(value)):
-        return _AS_DIGITS
-    return len(mantissa)
+    parts = (
+        digits[count > 1]
+        for part, digits in _PARTS.items()
+        if 0 < (count := round(abs(value) / part)) <= _LARGEST_MULTIPLE
+        and abs(abs(value) - count * part) <= _EQUAL * abs(value)
+    )
+    return min(len(mantissa), *parts, _MOST_DIGITS)
 
 
 def short_numbers(value: float) -> Iterator[float]:
     """Numbers near a value, shortest first: rounded ones, and simple parts of one and of pi."""
     first = -floor(log10(abs(value)))
-    yield from (round(value, places) for places in range(first, first + _AS_DIGITS))
-    if abs(value) <= _LARGEST:
-        for unit in (*(pi / part for part in _PARTS_OF_PI), *(1.0 / part for part in _PARTS)):
-            if (count := round(value / unit)) != 0:
-                yield count * unit
-    yield from (round(value, places) for places in range(first + _AS_DIGITS, first + _MOST_DIGITS))
+    yield from (round(value, places) for places in range(first, first + 2))
+    for part in _PARTS:
+        if 0 < abs(count := round(value / part)) <= _LARGEST_MULTIPLE:
+            yield count * part
+    yield from (round(value, places) for places in range(first + 2, first + _MOST_DIGITS))
 
 
 def shortest_within(value: float, spread: float) -> float:
@@ -57,13 +64,3 @@ def shortest_within(value: float, spread: float) -> float:
         if number != 0.0 and distance <= _FURTHEST and cost < least:
             best, least = number, cost
     return best
-
-
-def _is_simple(value: float) -> bool:
-    if value > _LARGEST:
-        return False
-    units = (*(pi / part for part in _PARTS_OF_PI), *(1.0 / part for part in _PARTS))
-    return any(
-        round(value / unit) > 0 and abs(value - round(value / unit) * unit) <= _EQUAL * value
-        for unit in units
-    )
