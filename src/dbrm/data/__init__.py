@@ -13,6 +13,7 @@ from dbrm.data.check import Finding, check_table, warn_findings
 from dbrm.data.incomplete import columns_in_formula, drop_incomplete
 from dbrm.data.intake import RawTable, read_numbers, read_table
 from dbrm.data.learning import complete_tables, learn_recipe
+from dbrm.data.number_ranges import sorted_number_ranges
 from dbrm.data.out_of_core import (
     AbstractBatches,
     AbstractRows,
@@ -76,6 +77,7 @@ __all__ = [
     "read_numbers",
     "read_table",
     "refuse_other_order",
+    "sorted_number_ranges",
     "split_survival",
     "take_sample",
     "to_unit_length",

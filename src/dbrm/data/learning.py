@@ -16,6 +16,7 @@ from dbrm.data.columns import read_column, refuse_infinite, refuse_missing
 from dbrm.data.imputation import draw_completed, learn_imputer
 from dbrm.data.intake import read_index_columns, read_table
 from dbrm.data.levels import LevelCounts, count_levels, learn_rule, offered_columns, why_left_out
+from dbrm.data.number_ranges import order_number_ranges
 from dbrm.data.recipe import Recipe, assemble, finish
 from dbrm.data.redundancy import find_redundant
 from dbrm.data.response import check_weights
@@ -40,7 +41,10 @@ def complete_tables(
     raw = read_table(X)
     index = read_index_columns(raw, recipe.index_columns)
     names = [rule.name for rule in recipe.columns]
-    columns = [read_column(name, raw.contents[raw.names.index(name)]) for name in names]
+    columns = [
+        rule.conform(read_column(rule.name, raw.contents[raw.names.index(rule.name)]))
+        for rule in recipe.columns
+    ]
     targets = [
         j
         for j, rule in enumerate(recipe.columns)
@@ -85,7 +89,8 @@ def learn_recipe(
     the one with fewer rows. Rare levels share a column, and what is all rare levels, such as an
     identifier, is left out with a warning. Constant columns, and columns that are affine copies
     of an earlier one, are left out with a warning, too: with an intercept in the model they
-    are redundant.
+    are redundant. Text whose levels are ranges of numbers, such as ``25-34``, is an ordered
+    category.
 
     Parameters
     ----------
@@ -125,7 +130,7 @@ def learn_recipe(
     raw = read_table(X, names, least_columns=0 if allow_no_columns else 1)
     index = read_index_columns(raw, index_columns)
     columns = [
-        read_column(name, content)
+        order_number_ranges(read_column(name, content))
         for name, content in zip(raw.names, raw.contents, strict=True)
         if name not in index_columns or name in also
     ]

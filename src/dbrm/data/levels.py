@@ -1,7 +1,8 @@
 """Learn the rule of one column from its training rows, and which of its columns to offer.
 
 Nothing here depends on the names of levels or on their order, unless they are an ordered
-category: the result is the same, up to names, however levels are called.
+category (or ranges of numbers, `dbrm.data.number_ranges`): the result is the same, up to names,
+however levels are called.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""What was done to the covariates before the search: filled values, pooled levels, logarithms."""
+"""What was done to covariates before the search: filled values, levels, logarithms."""
 
-from dbrm.data import ColumnRule, Recipe
+from dbrm.data import ColumnRule, Recipe, sorted_number_ranges
 from dbrm.formula import FormulaRecipe
 from dbrm.report.wording import listed
 
@@ -22,10 +22,17 @@ def preparation_facts(recipe: Recipe | FormulaRecipe) -> list[tuple[str, str]]:
         facts.append(("missing values", f"{text}; columns with _missing in their name mark them"))
     if pooled:
         facts.append(("rare levels", listed(pooled, _MOST_NAMES)))
+    ranges = [rule.name for rule in rules if _has_ranges(rule)]
+    if ranges:
+        facts.append(("ordered by the numbers in their levels", listed(ranges, _MOST_NAMES)))
     logged = [rule.name for rule in rules if rule.log_column in inner.names]
     if logged:
         facts.append(("on the log scale, too", listed(logged, _MOST_NAMES)))
     return facts
+
+
+def _has_ranges(rule: ColumnRule) -> bool:
+    return rule.kind == "ordered" and sorted_number_ranges(rule.levels) == list(rule.levels)
 
 
 def _filled(rule: ColumnRule) -> str:

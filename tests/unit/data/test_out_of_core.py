@@ -98,6 +98,14 @@ def test_constants_and_copies_are_left_out_and_rare_values_are_not():
     assert len(told) == 2
 
 
+def test_ranges_of_numbers_are_ordered_though_a_block_has_only_some():
+    given = frame(40).assign(age=np.repeat(["5-9", "10-14", "15-19", "20+"], 10).astype(object))
+    recipe, rows = learn_from_batches(open_batches(_dataset(given), {"response": "y"}))
+    assert recipe.columns[-1].levels == ("5-9", "10-14", "15-19", "20+")
+    codes = np.concatenate(list(rows.map(lambda block: block.columns["age"], ["age"])))
+    assert codes.tolist() == np.repeat([1.0, 2.0, 3.0, 4.0], 10).tolist()
+
+
 def test_infinite_values_and_responses_that_are_no_numbers_are_refused():
     given = frame()
     given.loc[30, "b"] = np.inf

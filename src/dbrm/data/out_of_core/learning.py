@@ -14,6 +14,7 @@ from dbrm._typing import Column, IntArray
 from dbrm.data.columns import CODED, Kind, RawColumn, read_column
 from dbrm.data.learning import Offer, warn_left_out
 from dbrm.data.levels import LevelCounts, count_levels, learn_rule
+from dbrm.data.number_ranges import order_number_ranges
 from dbrm.data.out_of_core.batches import AbstractBatches, Batch
 from dbrm.data.out_of_core.rows import BatchRows, Block, choose_sample, read_extra, rows_within
 from dbrm.data.recipe import Recipe, assemble
@@ -196,7 +197,7 @@ def _rules(
         plain = ColumnRule(name, kind, levels)
         columns = [plain.conform(part[j]) for part in parts if part[j].values.size]
         values = np.concatenate([column.values for column in columns])
-        whole = RawColumn(name, kind, values, levels, seen[name].declared)
+        whole = order_number_ranges(RawColumn(name, kind, values, levels, seen[name].declared))
         offered = log_covariates and seen[name].low >= 0.0 and f"log({name})" not in batches.names
         rule = learn_rule(whole, missing, seen[name].counts, offer_log=offered)
         if rule.log_scale is not None:
