@@ -111,6 +111,8 @@ class Grammar:
         The covariates of two values, of which functions are only other labels.
     nesting
         Functions that must not be nested; ``None`` where any may be.
+    law_depth, law_complexity
+        Limits on the laws that the sweep finds by inverting functions.
     """
 
     transforms: tuple[Transform, ...]
@@ -125,6 +127,8 @@ class Grammar:
     knots: tuple[Transform, ...] = ()
     adaptive: bool = False
     nesting: NestingRule | None = None
+    law_depth: int = 0
+    law_complexity: int = 0
 
     @property
     def fits_numbers(self) -> bool:
@@ -141,10 +145,22 @@ class Grammar:
 
         Dimensional sense, and a sense of its own: a function of a two-valued column has none.
         """
+        small = feature.complexity <= self.max_complexity and feature.depth <= self.max_depth
+        return small and self._allows(feature)
+
+    def admits_law(self, feature: Feature) -> bool:
+        """Whether a feature that the sweep found by inverting functions is admitted.
+
+        It may be longer than features that are put together at random.
+        """
+        small = feature.complexity <= max(
+            self.law_complexity, self.max_complexity
+        ) and feature.depth <= max(self.law_depth, self.max_depth)
+        return small and self._allows(feature)
+
+    def _allows(self, feature: Feature) -> bool:
         return (
-            feature.complexity <= self.max_complexity
-            and feature.depth <= self.max_depth
-            and feature.key not in self.excluded
+            feature.key not in self.excluded
             and (self.units is None or self.units.allow(feature))
             and not self.two_valued.contains_relabelling(feature)
             and (self.nesting is None or self.nesting.allows(feature))

@@ -418,7 +418,7 @@ def _log_covariates(settings: Settings, resolved: Settings) -> bool:
     chosen = settings.transforms is not None or settings.units is not None
     if settings.log_covariates is None and chosen:
         return False
-    engineers = settings.traits.engineers and settings.max_depth > 0
+    engineers = settings.traits.engineers and settings.max_depth != 0
     return bool(resolved.log_covariates) and engineers
 
 

@@ -55,6 +55,8 @@ from dbrm.status import Status
 
 __all__ = ["build_problem"]
 
+# Default limits on one feature, and on a law that the sweep finds by inverting functions.
+_MAX_DEPTH, _MAX_COMPLEXITY, _LAW_DEPTH, _LAW_COMPLEXITY = 5, 10, 8, 20
 # Where features settle, a model has at most so many times the features of a population, and a
 # feature for every so many rows.
 _MOST_PLACES, _ROWS = 4, 6
@@ -86,8 +88,7 @@ def build_problem(inputs: RunInputs) -> Problem:
             knots=tuple(g for g in transforms if g.free_knot),
             operators=build_part("operators", Operators, settings.operators),
             adaptive=settings.adaptive_operators,
-            max_depth=settings.max_depth,
-            max_complexity=settings.max_complexity,
+            **_feature_limits(settings),
             max_projection=settings.max_projection,
             excluded=frozenset(feature.key for feature in excluded),
             units=None if settings.units is None else Units.parse(settings.units, table.names),
@@ -131,6 +132,17 @@ def _max_model_size(settings: Settings, problem: Problem) -> int:
         return settings.max_model_size or size
     larger = replace(problem, max_model_size=min(_MOST_PLACES * size, problem.n_rows // _ROWS))
     return larger.max_model_size if larger.settles else size
+
+
+def _feature_limits(settings: Settings) -> dict[str, int]:
+    """Limits on features, and on laws, which may be longer unless the user says otherwise."""
+    depth, complexity = settings.max_depth, settings.max_complexity
+    return {
+        "max_depth": _MAX_DEPTH if depth is None else depth,
+        "max_complexity": _MAX_COMPLEXITY if complexity is None else complexity,
+        "law_depth": _LAW_DEPTH if depth is None else depth,
+        "law_complexity": _LAW_COMPLEXITY if complexity is None else complexity,
+    }
 
 
 def _has_long_tail(inputs: RunInputs, family: AbstractFamily) -> bool:

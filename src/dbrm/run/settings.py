@@ -97,7 +97,8 @@ class Settings:
         Weights of mutation, crossover, modification and projection; and whether they follow
         how often the features made by each operator reach the threshold of the filtration.
     max_depth, max_complexity
-        Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`.
+        Limits on one feature, :math:`D_{max}` and the largest :math:`c(F)`. By default 5 and 10; 8
+        and 20 for the laws that `sweep_projections` finds by inverting functions.
     max_model_size
         Most features in one model, :math:`Q`. By default the population size; more, up to four
         times as many and one for every six rows, where features that are certain leave their
@@ -270,8 +271,8 @@ class Settings:
     transforms: str | Transform | Sequence[str | Transform] | None = None
     operators: Operators | Mapping[str, float] | None = None
     adaptive_operators: bool = False
-    max_depth: int = 5
-    max_complexity: int = 10
+    max_depth: int | None = None
+    max_complexity: int | None = None
     max_model_size: int | None = None
     projection: str | int | AbstractStrategy = "optimize-then-transform"
     max_projection: int = 4
@@ -328,9 +329,11 @@ class Settings:
     checkpoint: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_complexity", "population_size", "n_populations"):
+        for name in ("population_size", "n_populations"):
             self._check_integer(name, least=1)
-        self._check_integer("max_depth", least=0)
+        for name, least in (("max_depth", 0), ("max_complexity", 1)):
+            if getattr(self, name) is not None:
+                self._check_integer(name, least=least)
         self._check_integer("sweep", least=0)
         self._check_integer("max_projection", least=2)
         strategy = resolve_strategy(self.projection, as_published=self.preset is not None)
@@ -615,8 +618,8 @@ class SettingsOptions(TypedDict, total=False):
     transforms: str | Transform | Sequence[str | Transform] | None
     operators: Operators | Mapping[str, float] | None
     adaptive_operators: bool
-    max_depth: int
-    max_complexity: int
+    max_depth: int | None
+    max_complexity: int | None
     max_model_size: int | None
     projection: str | int | AbstractStrategy
     max_projection: int

@@ -15,7 +15,9 @@ from dbrm.features import (
     Modification,
     Product,
     Projection,
+    covariate,
     modify,
+    multiply,
     project,
     resolve_transforms,
 )
@@ -209,3 +211,13 @@ def test_only_functions_with_free_knots_are_functions_enough(rng):
     only = Operators(mutation=0, crossover=0, modification=1, projection=0)
     assert draw_operator(rng, grammar(only, transforms=())) is None
     assert draw_operator(rng, grammar(only, transforms=(), knots=resolve_transforms("hinge"))) == 2
+
+
+def test_a_law_may_be_longer_than_other_features():
+    feature = multiply(*(covariate(f"x{j}") for j in range(1, 8)))
+    limits = {"max_complexity": 5, "max_depth": 5}
+    chosen = grammar(Operators(), law_complexity=7, **limits)
+    assert chosen.admits_law(feature)
+    assert not chosen.admits(feature)
+    assert not chosen.admits_law(multiply(feature, feature))
+    assert not grammar(Operators(), **limits).admits_law(feature)

@@ -29,6 +29,25 @@ def test_what_cannot_be_spelt_is_none():
     assert powers.feature(covariate("x1"), 3.0).text == "x1*square(x1)"
 
 
+@pytest.mark.parametrize(
+    ("exponents", "text"),
+    [
+        ([1, -1, -1], "x1*power[-1](x2*x3)"),
+        ([-2, -2, 1], "x3*power[-1](square(x1*x2))"),
+        ([4, 0, 0], "square(square(x1))"),
+        ([0.5, -2, 0.5], "power[-1](square(x2))*sqrt_abs(x1*x3)"),
+    ],
+)
+def test_a_product_is_spelt_as_short_as_possible(exponents, text, columns):
+    """Factors of one exponent share a function, those below the line the inverse."""
+    names = ["x1", "x2", "x3"]
+    exponents = np.array(exponents, dtype=float)
+    feature = Powers(TRANSFORMS).product([covariate(name) for name in names], exponents)
+    assert feature.text == text
+    value = feature.evaluate(dict(zip(names, columns.T, strict=False)))
+    np.testing.assert_allclose(value, np.prod(columns[:, :3] ** exponents, axis=1))
+
+
 @pytest.mark.parametrize("constant", [0.0, 1.0, -7.0])
 @pytest.mark.parametrize("noise", [0.0, 1e-3])
 def test_exponents_of_a_long_product(columns, rng, constant, noise):
@@ -48,6 +67,13 @@ def test_factors_beside_another_function_are_found(columns):
     response = columns[:, 0] / columns[:, 1] ** 2 * (columns[:, 2] + np.exp(columns[:, 3] / 3))
     found = separable_exponents(np.log(columns[:, :4]), response)
     np.testing.assert_array_equal(found, [1.0, -2.0, 0.0, 0.0])
+
+
+def test_factors_are_found_beside_a_function_that_is_far_from_a_parabola(columns):
+    """Its misfit is no noise, and may look like a small effect of the factors."""
+    response = columns[:, 0] / (columns[:, 1] * columns[:, 2] * (1.0 - columns[:, 3] / 5.5))
+    found = separable_exponents(np.log(columns[:, :4]), response)
+    np.testing.assert_array_equal(found, [1.0, -1.0, -1.0, 0.0])
 
 
 def test_too_few_rows_tell_no_factors(columns):

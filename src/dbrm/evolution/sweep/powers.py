@@ -26,7 +26,7 @@ _LARGEST, _FAR, _NEAR, _STANDARD_ERRORS = 6.0, 0.15, 0.02, 4.0
 # Rows for every term of second order that separability is judged by.
 _ROWS_PER_TERM = 4
 # What dropping a term may add to the squares, beside what it does by chance.
-_CHANCE = 3.0
+_CHANCE = 8.0
 # Share of the log response's variation that a product must explain to be worth a fit.
 _WORTH = 0.9
 # Distances of a constant from the extremes of the data, as shares of their range; constants that
@@ -61,16 +61,37 @@ class Powers:
             root, power = self._by_exponent.get(0.5), self.feature(base, 2.0 * exponent)
             return None if root is None or power is None else modify(root, power)
         square = self._by_exponent.get(2.0)
-        factors = [base] * int(exponent % 2.0 if square else exponent)
-        factors += [modify(square, base)] * int(exponent // 2.0) if square else []
-        return multiply(*factors)
+        if square is None:
+            return multiply(*[base] * int(exponent))
+        half = self.feature(base, exponent // 2.0)
+        assert half is not None
+        return multiply(modify(square, half), *[base] * int(exponent % 2.0))
 
     def product(self, bases: Sequence[Feature], exponents: FloatArray) -> Feature | None:
-        """The product of features to these powers; ``None`` if it cannot be spelt or is one."""
-        pairs = [(b, float(k)) for b, k in zip(bases, exponents, strict=True) if k != 0.0]
-        factors = [self.feature(base, exponent) for base, exponent in pairs]
-        found = [factor for factor in factors if factor is not None]
-        return multiply(*found) if found and len(found) == len(factors) else None
+        """The product of features to these powers; ``None`` if it cannot be spelt or is one.
+
+        Features of one exponent share a function, and those below the line their inverse:
+        ``x*power[-1](y*square(z*w))``.
+        """
+        above = self._grouped(bases, exponents)
+        below = self._grouped(bases, -exponents)
+        if above is None or below is None:
+            return None
+        inverse = self._by_exponent.get(-1.0)
+        if below:
+            if inverse is None:
+                return None
+            above.append(modify(inverse, multiply(*below)))
+        return multiply(*above) if above else None
+
+    def _grouped(self, bases: Sequence[Feature], exponents: FloatArray) -> list[Feature] | None:
+        """Powers of the products of features that have one positive exponent."""
+        found = []
+        for exponent in np.unique(exponents[exponents > 0.0]).tolist():
+            alike = [b for b, k in zip(bases, exponents, strict=True) if k == exponent]
+            found.append(self.feature(multiply(*alike), float(exponent)))
+        spelt = [feature for feature in found if feature is not None]
+        return spelt if len(spelt) == len(found) else None
 
 
 def log_linear_exponents(logs: Matrix, target: Column, weight: Column) -> FloatArray | None:

@@ -241,7 +241,7 @@ class _Search:
     def _position_of(self, exponents: FloatArray | None) -> int | None:
         """The column of a product of powers; a new one unless it is known or there is no room."""
         feature = None if exponents is None else self._powers.product(self._bases, exponents)
-        if feature is None or not self._problem.grammar.admits(feature):
+        if feature is None or not self._problem.grammar.admits_law(feature):
             return None
         if feature not in self._products:
             if len(self._products) == _MOST_PRODUCTS:
@@ -350,7 +350,7 @@ class _Search:
         for feature in (feature for law in ordered for feature in law.features):
             if len(found) < _TAKE:
                 fitted, _, status = self._problem.column_of(self._problem.simplify(feature))
-                if status is Status.OK and self._problem.grammar.admits(fitted):
+                if status is Status.OK and self._problem.grammar.admits_law(fitted):
                     found.setdefault(fitted.key, fitted)
         return list(found.values())
 
@@ -380,7 +380,7 @@ class _Search:
         if not attempt.function.transforms:
             return True
         law = attempt.function.feature(children, [1.0] * len(children), 1.0)
-        return self._problem.grammar.admits(multiply(*factor, law))
+        return self._problem.grammar.admits_law(multiply(*factor, law))
 
     def _screened(
         self, products: list[tuple[int, ...]], function: Function, kept: int
