@@ -12,6 +12,7 @@ import dbrm
 # Digits that must agree: those of `predict` and `predict_interval`.
 CLOSE = 1e-9
 EFFORT = {"transforms": ["erf", "hinge"], "n_chains": 1, "n_populations": 2, "random_state": 1}
+FAMILIES = ["gaussian", "binomial", "poisson", "negative_binomial", "gamma"]
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +41,13 @@ def fit(table, family):
         "gaussian": lambda: eta + 0.3 * rng.normal(size=len(eta)),
         "binomial": lambda: (eta + rng.logistic(size=len(eta)) > 0).astype(float),
         "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
+        "negative_binomial": lambda: rng.poisson(rng.gamma(2.0, np.exp(eta) / 2.0)).astype(float),
         "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
     }[family]()
     return dbrm.fit(table, pd.Series(y, name="y"), family=family, **EFFORT)
 
 
-@pytest.fixture(scope="module", params=["gaussian", "binomial", "poisson", "gamma"])
+@pytest.fixture(scope="module", params=FAMILIES)
 def opened(request, browser, table, tmp_path_factory):
     """A posterior, and its page at a width."""
     posterior = fit(table, request.param)
@@ -114,10 +116,11 @@ def test_predictions_are_those_of_predict(opened, table, width):
             of_response = posterior.predict_interval(row)[0]
         assert mean == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
         np.testing.assert_allclose(interval(page, "of-mean"), of_mean, rtol=CLOSE, atol=CLOSE)
-        if posterior.family.name == "gaussian":
+        if posterior.family.name != "binomial":
             found = interval(page, "of-response")
             np.testing.assert_allclose(found, of_response, rtol=CLOSE, atol=CLOSE)
         else:
+            # Zero and one: no news.
             assert not page.locator("#whatif .of-response").is_visible()
         known = posterior.effects.contributions(row).iloc[0]
         assert baseline == pytest.approx(known["(baseline)"], rel=CLOSE, abs=CLOSE)
@@ -220,3 +223,44 @@ def test_measures_on_held_out_rows_are_beside_those_on_training_rows(opened):
         assert page.locator("table.confusion").count() == 2
         assert page.locator("figure", has_text="ROC curve").count() == 1
     page.close()
+
+
+@pytest.fixture(scope="module", params=["multinomial", "ordinal", "ordinal probit"])
+def classes(request, browser, table, tmp_path_factory):
+    """A posterior of classes, and its page."""
+    rng = np.random.default_rng(6)
+    family, _, link = request.param.partition(" ")
+    noisy = linear(table) + rng.logistic(size=len(table))
+    kinds = np.digitize(noisy, np.quantile(noisy, [0.3, 0.5, 0.8]))
+    labels = pd.Series(kinds, name="kind")
+    if family == "multinomial":
+        labels = pd.Series(np.array(["elm", "ash", "<b>oak", "yew"])[kinds], name="kind")
+    options = {"link": link} if link else {}
+    posterior = dbrm.fit(table, labels, family=family, **EFFORT, **options)
+    path = tmp_path_factory.mktemp("classes") / "run.html"
+    posterior.report(path)
+    page = browser.new_page()
+    complaints = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    yield posterior, page
+    page.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_classes_have_the_probabilities_of_predict_proba(classes, table, width):
+    posterior, page = classes
+    page.set_viewport_size({"width": width, "height": 800})
+    for position in (3, 77, 120):
+        row = table.iloc[[position]]
+        set_row(page, row.iloc[0].to_dict())
+        rows = page.locator("#whatif .chances tbody tr")
+        assert rows.locator("th").all_inner_texts() == [str(name) for name in posterior.classes]
+        cells = rows.locator("td.n").all()
+        found = [float(cell.get_attribute("data-value")) for cell in cells]
+        np.testing.assert_allclose(found, posterior.predict_proba(row)[0], rtol=CLOSE, atol=CLOSE)
+        chosen = page.locator("#whatif .chances tr.chosen th").inner_text()
+        assert chosen == str(posterior.predict(row)[0])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert (page.locator("#whatif .moves").count() == 1) == posterior.family.ordered

@@ -17,7 +17,8 @@ from scipy.special import betaln
 from dbrm._typing import FloatArray
 from dbrm.data import ColumnRule, Recipe, Table
 from dbrm.errors import ExportError
-from dbrm.evidence import Family
+from dbrm.evidence import ClassFamily, Family, JointFit, ModelFit
+from dbrm.evidence.families.ordinal import NORMAL_RULE, Ordinal
 from dbrm.features import (
     REALS,
     Covariate,
@@ -122,6 +123,8 @@ def _check(averaged: AveragedModels) -> None:
     if averaged.glm is None:
         return
     family, link = averaged.glm.family, averaged.glm.link
+    if isinstance(family, ClassFamily):
+        return
     bounded = link.name == "log" and family.mean_interval[1] < np.inf
     if (
         not isinstance(family, Family)
@@ -137,6 +140,8 @@ def _count(averaged: AveragedModels, most_bytes: int) -> int:
     """Models that fit: coefficients, half a covariance matrix, a few numbers more."""
     sizes = np.array([1 + len(averaged.always) + own.size for own in averaged.models])
     numbers = 2 * sizes + 8 + (sizes * (sizes + 1) // 2 if averaged.integrates else 0)
+    if averaged.fits[0].joint is not None:
+        numbers = numbers + np.array([_joint_of(fit).covariance.size // 2 for fit in averaged.fits])
     return max(1, int(np.searchsorted(np.cumsum(numbers * 32 / 3), most_bytes)))
 
 
@@ -284,10 +289,29 @@ def _models(kept: AveragedModels, graph: _Graph) -> dict[str, Any]:
         moves = np.concatenate(kept.shifts)
         if moves.any():
             found["moves"] = _encode(moves)
+    if kept.glm is not None and isinstance(kept.glm.family, ClassFamily):
+        found["joint"] = _joint(kept)
     if kept.hold and (kept.glm is None or kept.glm.link.mean_interval[1] == np.inf):
         # Infinite limits are those of models without any.
         found["fitted"] = _encode(kept.fitted)
     return found
+
+
+def _joint_of(fit: ModelFit) -> JointFit:
+    assert fit.joint is not None
+    return fit.joint
+
+
+def _joint(kept: AveragedModels) -> dict[str, Any]:
+    """All parameters of models of classes; covariances as lower triangles, row by row."""
+    fits = [_joint_of(fit) for fit in kept.fits]
+    halves = [fit.covariance[np.tril_indices_from(fit.covariance)] for fit in fits]
+    return {
+        "counts": [fits[0].ancillary.size, fits[0].coefficients.shape[1]],
+        "ancillary": _encode(np.concatenate([fit.ancillary for fit in fits])),
+        "coefficients": _encode(np.concatenate([fit.coefficients.ravel() for fit in fits])),
+        "covariance": _encode(np.concatenate(halves)),
+    }
 
 
 def _half(covariance: FloatArray) -> FloatArray:
@@ -307,12 +331,17 @@ def _predictive(kept: AveragedModels) -> dict[str, Any]:
         ]
         return {"kind": "student", "mean": "x", "df": known, "of": which.tolist()}
     family, link = kept.glm.family, kept.glm.link
+    if isinstance(family, ClassFamily):
+        return _classes(family, kept)
     assert isinstance(family, Family)
     assert link.expression is not None
-    models, shares, _, factors = kept.components
+    models, shares, dispersions, factors = kept.components
     ends = family.clip_mean(np.array([-np.inf, np.inf]))
     return {
         "kind": "family",
+        "family": family.name,
+        "discrete": family.discrete,
+        "dispersed": family.has_dispersion,
         "link": link.name,
         "mean": expression_tree(link.expression),
         "ends": _encode(ends),
@@ -320,4 +349,17 @@ def _predictive(kept: AveragedModels) -> dict[str, Any]:
         "parts": models.tolist(),
         "shares": _encode(shares),
         "factors": _encode(factors),
+        "dispersions": _encode(dispersions),
     }
+
+
+def _classes(family: ClassFamily, kept: AveragedModels) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "kind": "classes",
+        "family": family.name,
+        "integrate": kept.integrate,
+        "n_classes": family.n_classes(_joint_of(kept.fits[0])),
+    }
+    if isinstance(family, Ordinal):
+        found |= {"link": family.link, "rule": np.column_stack(NORMAL_RULE).tolist()}
+    return found

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -33,29 +33,44 @@ class WhatIf:
         Which models predict, or why the page cannot.
     has_formulas
         Whether the formulas of the path predict, too.
+    predicts
+        ``"mean"``, ``"probability"`` (binomial responses) or ``"classes"``.
+    has_moves
+        Whether there is one linear predictor, which features move.
     """
 
     data: str
     words: str
     has_formulas: bool = False
+    predicts: Literal["mean", "probability", "classes"] = "mean"
+    has_moves: bool = True
 
 
 def describe_what_if(posterior: "Posterior") -> WhatIf:
     """Data and words of the predictions in the page."""
-    formulas = _path_formulas(posterior)
+    classes = [str(label) for label in posterior.classes]
+    # A formula is the predictor of one class against another.
+    formulas = [] if classes else _path_formulas(posterior)
     try:
         found = posterior.portable(_MOST_BYTES, formulas)
     except ExportError as error:
         why = f"{error} The page cannot predict with such models; posterior.predict(X) does."
         return WhatIf("", why)
-    found["response"] = posterior.record.response
+    found["response"], found["classes"] = posterior.record.response, classes
     shares = dict(posterior.covariates[["covariate", "share"]].itertuples(index=False))
     found["shares"] = [shares.get(i["name"], 0.0) for i in found["inputs"]]
     found["labels"] = [shorten(display(name), _LONGEST) for name in found["names"]]
     text = json.dumps(found, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return WhatIf(text if found["inputs"] else "", _words(found["n_models"], found), bool(formulas))
+    family = posterior.family.name
+    return WhatIf(
+        data=text if found["inputs"] else "",
+        words=_words(found["n_models"], found),
+        has_formulas=bool(formulas),
+        predicts="classes" if classes else "probability" if family == "binomial" else "mean",
+        has_moves=family != "multinomial",
+    )
 
 
 def describe_path(posterior: "Posterior") -> list[dict[str, Any]]:
@@ -98,4 +113,5 @@ def _words(count: int, found: dict[str, object]) -> str:
             f"the probability of the {total:,} that posterior.predict(X) averages over."
         )
     formulas = "the formula" if count == 1 else f"all {count:,} formulas"
-    return f"Averaged over {formulas}: the numbers of posterior.predict(X)."
+    method = "predict_proba" if found["classes"] else "predict"
+    return f"Averaged over {formulas}: the numbers of posterior.{method}(X)."

@@ -15,13 +15,13 @@ from dbrm.evidence.joint.fit import JointFit
 from dbrm.evidence.joint.likelihood import JointLikelihood, RowPoint
 from dbrm.evidence.observations import Observations
 
-__all__ = ["Ordinal", "OrdinalLikelihood"]
+__all__ = ["NORMAL_RULE", "Ordinal", "OrdinalLikelihood"]
 
 _LINKS = ("logit", "probit")
 _LOG_ROOT_TWO_PI = 0.9189385332046727
-# Nodes and weights of a rule for normal integrals.
+#: Nodes and weights of a rule for normal integrals.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+NORMAL_RULE = (_NODES, _WEIGHTS / _WEIGHTS.sum())
 
 
 @register
@@ -89,7 +89,7 @@ class Ordinal(ClassFamily):
         if self.link == "probit":
             return _differences(self._cdf(gaps / np.sqrt(1.0 + scale**2)))
         total = np.zeros_like(gaps)
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        for node, weight in zip(*NORMAL_RULE, strict=True):
             total += weight * self._cdf(gaps + node * scale)
         return _differences(total)
 

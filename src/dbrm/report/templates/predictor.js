@@ -2,128 +2,13 @@
 // Formulas are trees of operations that are interpreted here; nothing is compiled from text.
 const dbrmPredictor = (function () {
   "use strict";
+  const { erf, normalCdf, studentCdf, logGammaCdf, logGammaMoments, quantile } = dbrmDistributions;
 
   function decode(text) {
     const raw = atob(text);
     const bytes = new Uint8Array(raw.length);
     for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
     return new Float64Array(bytes.buffer);
-  }
-
-  // Error function: a series of positive terms near zero, a continued fraction further out.
-  function erf(x) {
-    const size = Math.abs(x);
-    if (!(size < 2.5)) return isNaN(x) ? NaN : Math.sign(x) * (1 - erfcTail(size));
-    let term = size;
-    let total = size;
-    for (let n = 1; n < 200 && term > 1e-17 * total; n++) {
-      term *= 2 * size * size / (2 * n + 1);
-      total += term;
-    }
-    return Math.sign(x) * 2 / Math.sqrt(Math.PI) * Math.exp(-size * size) * total;
-  }
-
-  function erfcTail(x) {
-    if (x > 27) return 0;
-    let fraction = 0;
-    for (let n = 120; n > 0; n--) fraction = n / 2 / (x + fraction);
-    return Math.exp(-x * x) / Math.sqrt(Math.PI) / (x + fraction);
-  }
-
-  function normalCdf(x) {
-    const z = x / Math.SQRT2;
-    return z < -2.5 ? 0.5 * erfcTail(-z) : 0.5 * (1 + erf(z));
-  }
-
-  // Upper tail of the t distribution beyond |t|: half of an incomplete beta function.
-  function studentCdf(known, t) {
-    if (known === null) return normalCdf(t);
-    const df = known[0];
-    const square = t * t / df;
-    const x = 1 / (1 + square);
-    // x^(df/2) (1 - x)^(1/2) / B(df/2, 1/2)
-    const front = Math.exp(-0.5 * df * Math.log1p(square) - known[1]) * Math.sqrt(square * x);
-    let tail;
-    if (t === 0) tail = 0.5;
-    else if (x < (0.5 * df + 1) / (0.5 * df + 2.5)) {
-      tail = 0.5 * front * betaFraction(0.5 * df, 0.5, x) / (0.5 * df);
-    } else tail = 0.5 - 0.5 * front * betaFraction(0.5, 0.5 * df, square * x) / 0.5;
-    return t > 0 ? 1 - tail : tail;
-  }
-
-  function betaFraction(a, b, x) {
-    const tiny = 1e-300;
-    let c = 1;
-    let d = 1 - (a + b) * x / (a + 1);
-    d = 1 / (Math.abs(d) < tiny ? tiny : d);
-    let h = d;
-    for (let m = 1; m < 5000; m++) {
-      let step = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-      d = 1 + step * d;
-      c = 1 + step / c;
-      d = 1 / (Math.abs(d) < tiny ? tiny : d);
-      if (Math.abs(c) < tiny) c = tiny;
-      h *= d * c;
-      step = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-      d = 1 + step * d;
-      c = 1 + step / c;
-      d = 1 / (Math.abs(d) < tiny ? tiny : d);
-      if (Math.abs(c) < tiny) c = tiny;
-      const change = d * c;
-      h *= change;
-      if (Math.abs(change - 1) < 1e-16) break;
-    }
-    return h;
-  }
-
-  // Coefficients of the expansion by Temme (1979): eta / (lambda - 1) in powers of eta, where
-  // eta^2 / 2 = lambda - 1 - log(lambda).
-  const temme = (function () {
-    const alpha = [0, 1];
-    for (let n = 2; n < 34; n++) {
-      let total = alpha[n - 1];
-      for (let j = 2; j < n; j++) total -= j * alpha[j] * alpha[n - j + 1];
-      alpha.push(total / (n + 1));
-    }
-    const found = alpha.slice(1).map((value, n) => (n + 1) * value);
-    found[1] -= 1;
-    return found;
-  })();
-
-  // Logarithm of a gamma variable with mean one: its distribution function. Shapes below 20 are
-  // raised by P(a, x) = P(a + 1, x) + x^a e^-x / Gamma(a + 1).
-  function logGammaCdf(shape) {
-    const raised = shape < 20 ? Math.ceil(20 - shape) : 0;
-    const a = shape + raised;
-    const beta = new Array(temme.length + 1).fill(0);
-    for (let n = temme.length - 1; n > 0; n--) beta[n - 1] = temme[n] + (n + 1) * beta[n + 1] / a;
-    const whole = 1 + beta[1] / a;
-    const front = Math.sqrt(2 * Math.PI * a) * whole;
-    const up = Math.log(shape / a);
-    // log Gamma(shape + 1)
-    let logGamma = (a - 0.5) * Math.log(a) - a + 0.5 * Math.log(2 * Math.PI) + Math.log(whole);
-    for (let k = raised - 1; k > 0; k--) logGamma -= Math.log(shape + k);
-    if (!raised) logGamma += Math.log(shape);
-    return function (u) {
-      const v = u + up;
-      const eta = Math.sign(v) * Math.sqrt(2 * Math.max(Math.expm1(v) - v, 0));
-      if (eta > 3) return 1;
-      let total = 0;
-      if (eta > -3) {
-        let sum = 0;
-        for (let n = temme.length - 2; n >= 0; n--) sum = sum * eta + beta[n];
-        total = normalCdf(eta * Math.sqrt(a)) - Math.exp(-0.5 * a * eta * eta) * sum / front;
-      }
-      if (raised) {
-        const x = shape * Math.exp(u);
-        let term = Math.exp(shape * (Math.log(shape) + u) - x - logGamma);
-        for (let k = 1; k <= raised; k++) {
-          total += term;
-          term *= x / (shape + k);
-        }
-      }
-      return total;
-    };
   }
 
   const functions = {
@@ -215,6 +100,7 @@ const dbrmPredictor = (function () {
       arrays[key] = key in models ? decode(models[key]) : null;
     }
     const fixed = Array.from({ length: models.fixed }, (_, j) => j);
+    const joint = models.joint ? unpackJoint(models) : null;
     let member = 0;
     let start = 0;
     let corner = 0;
@@ -233,9 +119,33 @@ const dbrmPredictor = (function () {
         covariance: arrays.covariance && arrays.covariance.subarray(corner, corner + half),
         fitted: arrays.fitted && arrays.fitted.subarray(2 * m, 2 * m + 2)
       };
+      if (joint) Object.assign(found, joint[m]);
       found.columns = Array.from(new Set(found.terms.flatMap((j) => data.uses[j])));
       member += size;
       start += k;
+      corner += half;
+      return found;
+    });
+  }
+
+  // All parameters of models of classes: ancillary ones, coefficients, half a covariance matrix.
+  function unpackJoint(models) {
+    const arrays = {};
+    for (const key of ["ancillary", "coefficients", "covariance"]) {
+      arrays[key] = decode(models.joint[key]);
+    }
+    const [a, m] = models.joint.counts;
+    let start = 0;
+    let corner = 0;
+    return models.sizes.map(function (size, position) {
+      const count = m * (models.fixed + size);
+      const half = (a + count) * (a + count + 1) / 2;
+      const found = {
+        ancillary: arrays.ancillary.subarray(a * position, a * (position + 1)),
+        coefficients: arrays.coefficients.subarray(start, start + count),
+        joint: arrays.covariance.subarray(corner, corner + half)
+      };
+      start += count;
       corner += half;
       return found;
     });
@@ -295,10 +205,10 @@ const dbrmPredictor = (function () {
         }
       }
       const usable = defined && isFinite(location + shift) && isFinite(variance);
-      if (!usable) return { weight: 0, location: 1, shift: 0, variance: 0, limits: null };
+      if (!usable) return { weight: 0, location: 1, shift: 0, variance: 0, limits: null, x };
       const limits = model.fitted ? limitsOf(model, outside) : null;
       variance = Math.max(variance, 0);
-      return { weight: model.probability, location, shift, variance, limits };
+      return { weight: model.probability, location, shift, variance, limits, x };
     });
     const total = found.reduce((sum, part) => sum + part.weight, 0);
     found.forEach((part) => { part.weight = total > 0 ? part.weight / total : NaN; });
@@ -332,37 +242,6 @@ const dbrmPredictor = (function () {
     return { mean: mean, interval: interval("scale"), of_mean: interval("of_mean") };
   }
 
-  // A bracket, then the Illinois method with halving: to the last digits.
-  function quantile(cdf, level, centre, spread) {
-    if (!isFinite(centre) || !isFinite(spread)) return NaN;
-    let width = Math.max(spread, 1e-12 * Math.abs(centre) + 1e-300);
-    let low = centre - 2 * width;
-    let high = centre + 2 * width;
-    let below = cdf(low) - level;
-    let above = cdf(high) - level;
-    for (let n = 0; n < 200 && below > 0; n++) { width *= 2; low -= width; below = cdf(low) - level; }
-    for (let n = 0; n < 200 && above < 0; n++) { width *= 2; high += width; above = cdf(high) - level; }
-    let side = 0;
-    for (let n = 0; n < 200; n++) {
-      const size = Math.abs(low) + Math.abs(high) + spread;
-      if (high - low <= 4e-16 * size) break;
-      let middle = n % 4 === 3 ? 0.5 * (low + high) : low - below * (high - low) / (above - below);
-      if (!(middle > low && middle < high)) middle = 0.5 * (low + high);
-      const miss = cdf(middle) - level;
-      if (Math.abs(miss) <= 1e-14 * Math.min(level, 1 - level)) return middle;
-      if (miss < 0) {
-        low = middle; below = miss;
-        if (side === -1) above /= 2;
-        side = -1;
-      } else {
-        high = middle; above = miss;
-        if (side === 1) below /= 2;
-        side = 1;
-      }
-    }
-    return 0.5 * (low + high);
-  }
-
   function inside(state, mean) {
     return clip(mean, state.ends[0], state.ends[1]);
   }
@@ -383,8 +262,9 @@ const dbrmPredictor = (function () {
     return mean / total;
   }
 
-  // Distribution of a part's linear predictor: its mean on the scale of the response, where and how
-  // wide it is, and its distribution function. Rates are gamma variables, other links are normal.
+  // Distribution of a part's linear predictor: its mean on the scale of the response; mean,
+  // standard deviation, distribution function, ends, density and moments of its own. Under a log
+  // link rates are gamma variables; under others the predictor is normal.
   function distribution(state, location, scale, shift, weight, highest) {
     const predictive = state.data.predictive;
     if (predictive.integrate && predictive.link === "log") {
@@ -393,14 +273,31 @@ const dbrmPredictor = (function () {
       const centre = Math.min(location + Math.log1p(delta / precision), highest, 300);
       const shape = Math.max(precision + delta, 0.25);
       const below = logGammaCdf(shape);
-      const cdf = (eta) => below(eta - centre);
-      return { mean: Math.exp(centre), centre, width: 1 / Math.sqrt(shape), cdf };
+      const moments = logGammaMoments(shape);
+      const far = 4.5 / Math.sqrt(shape) + 9 / shape;
+      return {
+        mean: Math.exp(centre),
+        centre: centre + moments[0],
+        width: Math.sqrt(moments[1]),
+        cdf: (eta) => below(eta - centre),
+        reach: [centre - far, centre + Math.log1p(far)],
+        density: (eta) => Math.exp(shape * (eta - centre - Math.expm1(eta - centre))),
+        skewness: moments[2] / Math.pow(moments[1], 1.5),
+        kurtosis: 3 + moments[3] / (moments[1] * moments[1])
+      };
     }
     const centre = location + shift;
-    const mean = predictive.integrate
-      ? smoothMean(state, centre, scale, weight) : interpret(predictive.mean, { x: centre });
-    const cdf = (eta) => normalCdf((eta - centre) / Math.max(scale, 1e-300));
-    return { mean, centre, width: scale, cdf };
+    return {
+      mean: predictive.integrate
+        ? smoothMean(state, centre, scale, weight) : interpret(predictive.mean, { x: centre }),
+      centre: centre,
+      width: scale,
+      cdf: (eta) => normalCdf((eta - centre) / Math.max(scale, 1e-300)),
+      reach: [centre - 4.5 * scale, centre + 4.5 * scale],
+      density: (eta) => Math.exp(-0.5 * Math.pow((eta - centre) / scale, 2)),
+      skewness: 0,
+      kurtosis: 3
+    };
   }
 
   function family(state, parts) {
@@ -414,7 +311,8 @@ const dbrmPredictor = (function () {
       const factor = state.factors[c];
       const scale = Math.sqrt(state.models[m].dispersion * part.variance * factor);
       const own = distribution(state, location, scale, part.shift * factor, weight, Math.log(high));
-      return Object.assign(own, { weight, mean: inside(state, own.mean) });
+      const dispersion = state.dispersions[c];
+      return Object.assign(own, { weight, dispersion, mean: inside(state, own.mean) });
     }).filter((part) => part.weight !== 0);
     const average = (value) => found.reduce((sum, part) => sum + part.weight * value(part), 0);
     const centre = average((part) => part.centre);
@@ -423,7 +321,16 @@ const dbrmPredictor = (function () {
     const cdf = (eta) => average((part) => part.cdf(eta));
     const ends = levels.map((level) => quantile(cdf, level, centre, spread));
     const of_mean = ends.map((eta) => inside(state, interpret(predictive.mean, { x: eta })));
-    return { mean: average((part) => part.mean), interval: null, of_mean: of_mean };
+    const mean = average((part) => part.mean);
+    const interval = dbrmResponse.interval(predictive, found, mean, state.ends, levels);
+    return { mean: mean, interval: interval, of_mean: of_mean };
+  }
+
+  function classes(state, parts) {
+    const weights = parts.map((part) => part.weight);
+    const designs = parts.map((part) => part.x.slice(1));
+    const predictive = state.data.predictive;
+    return { chances: dbrmClasses.probabilities(predictive, state.models, weights, designs) };
   }
 
   // What moves the linear predictor away from its average, feature by feature.
@@ -453,6 +360,7 @@ const dbrmPredictor = (function () {
       state.ends = decode(predictive.ends);
       state.shares = decode(predictive.shares);
       state.factors = decode(predictive.factors);
+      state.dispersions = decode(predictive.dispersions);
     }
     return state;
   }
@@ -464,7 +372,7 @@ const dbrmPredictor = (function () {
     const features = state.data.features.map((position) => held[position]);
     const free = nodeValues(state.data, row, false);
     const found = predictors(state, features, row);
-    const kind = state.data.predictive.kind === "student" ? student : family;
+    const kind = { student, family, classes }[state.data.predictive.kind];
     const outside = found.outside.map((distance, j) => (distance > 1e-9 ? j : -1))
       .filter((j) => j >= 0).map((j) => state.data.columns[j].input);
     return Object.assign(kind(state, found.parts), {
@@ -474,5 +382,5 @@ const dbrmPredictor = (function () {
     });
   }
 
-  return { load: load, predict: predict, logGammaCdf: logGammaCdf };
+  return { load: load, predict: predict };
 })();

@@ -94,8 +94,28 @@
     section.querySelector("button.again").addEventListener("click", reset);
   }
 
+  function showClasses(chances) {
+    const most = Math.max(...chances);
+    section.querySelector(".chances tbody").replaceChildren(...chances.map(function (chance, j) {
+      const row = element("tr", chance === most ? "chosen" : "");
+      const head = element("th", "", data.classes[j]);
+      head.scope = "row";
+      const cell = element("td", "n", chance.toFixed(4));
+      cell.dataset.value = String(chance);
+      const bar = element("td");
+      const gauge = element("span", "gauge");
+      const part = element("i");
+      part.style.width = (100 * chance).toFixed(2) + "%";
+      gauge.appendChild(part);
+      bar.appendChild(gauge);
+      row.append(head, bar, cell);
+      return row;
+    }));
+  }
+
   function showMoves(contributions) {
     const body = section.querySelector(".moves tbody");
+    if (!body) return;
     const order = contributions.parts.map((value, j) => [value, j])
       .filter((pair) => pair[0] !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
     const largest = order.length ? Math.abs(order[0][0]) : 1;
@@ -130,13 +150,18 @@
     output.dataset.upper = String(ends[1]);
   }
 
-  function update() {
-    const found = dbrmPredictor.predict(state, controls.map((control) => control.get()));
+  function showMean(found) {
     const mean = section.querySelector(".mean");
     mean.textContent = format(found.mean);
     mean.dataset.value = String(found.mean);
     showInterval(".of-mean", found.of_mean);
     showInterval(".of-response", found.interval);
+  }
+
+  function update() {
+    const found = dbrmPredictor.predict(state, controls.map((control) => control.get()));
+    if (found.chances) showClasses(found.chances);
+    else showMean(found);
     const note = section.querySelector(".outside");
     note.hidden = found.outside.length === 0;
     const names = found.outside.map((j) => data.inputs[j].name);
