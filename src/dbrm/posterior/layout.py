@@ -110,8 +110,9 @@ _CONTENT = Record(
         "ranges": ListOf(Text(), "ranges"),
         "candidate": Nullable(Record({"feature": Text(), "gain": Real()})),
         "path": ListOf(_PATH_STEP),
+        "lack_of_fit": Nullable(Real(low=0.0, high=1.0)),
     },
-    optional=frozenset({"path"}),
+    optional=frozenset({"path", "lack_of_fit"}),
 )
 
 

@@ -310,6 +310,8 @@ class StoredSource:
         Fits of the best and the median probability model, by their features and effects.
     path
         The path of formulas; files of older versions have none.
+    lack_of_fit
+        Of a Gaussian response; files of older versions have none.
     """
 
     table: Table
@@ -321,6 +323,7 @@ class StoredSource:
     averaged: AveragedFits
     reports: dict[tuple[int, ...], ModelFit]
     path: "list[PathStep]"
+    lack_of_fit: float | None = None
 
     def training(self) -> None:
         return None

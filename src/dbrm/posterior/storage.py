@@ -89,6 +89,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "ranges": list(posterior._averaged.ranges),
         "candidate": candidate and asdict(candidate),
         "path": [step.to_dict() for step in posterior.path_steps],
+        "lack_of_fit": _lack_of_fit(posterior),
     }
     arrays: Arrays = {
         "probability": merged.probability,
@@ -160,6 +161,14 @@ def load(
 
 class _MissingPartError(InvalidSettingError):
     """The run used something of the user's own that was not passed to `load`."""
+
+
+def _lack_of_fit(posterior: Posterior) -> float | None:
+    """The number, unless it is not defined or not known to a posterior from an older file."""
+    source = posterior._source
+    if isinstance(source, StoredSource):
+        return source.lack_of_fit
+    return None if source.glm is not None else posterior.lack_of_fit
 
 
 def _spell(features: Iterable[Feature], source: Source) -> list[str]:
@@ -318,6 +327,7 @@ def _restore(
             hazards=unpack_hazards(arrays, averaged, glm and glm.family),
         ),
         path=[PathStep.from_dict(step) for step in content.get("path", ())],
+        lack_of_fit=content.get("lack_of_fit"),
         reports=dict(
             zip(
                 _reported(content, features),
