@@ -56,7 +56,9 @@ def print_posterior(posterior: "Posterior", *, top: int = 10, as_json: bool = Fa
 
 
 def print_law(posterior: "Posterior") -> None:
-    """Print the constants of the best formula with intervals, and the path of simpler ones."""
+    """Print the constants of the best formula with intervals, simpler ones, and lack of fit."""
+    from dbrm.posterior.lack_of_fit import known_lack_of_fit
+
     constants = posterior.best_model.coefficients()
     path = posterior.path[["complexity", "r2", "step", "probability", "formula"]]
     shown = constants.to_string(index=False, float_format="{:.6g}".format)
@@ -66,6 +68,12 @@ def print_law(posterior: "Posterior") -> None:
         "\nThe most probable formula of every complexity: share of the variation that it explains, "
         f"gain in log evidence, probability:\n{steps}"
     )
+    left = known_lack_of_fit(posterior)
+    if left is not None:
+        typer.echo(
+            f"\nProbability that the best formula is the law: {posterior.claim:.3g}; "
+            f"that something is left beside it (lack of fit): {left:.3g}"
+        )
 
 
 def _facts(posterior: "Posterior", top: int) -> dict[str, Any]:

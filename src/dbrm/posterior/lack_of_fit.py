@@ -18,12 +18,12 @@ from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.features import Feature, evaluate
 from dbrm.features.slopes import number_slopes
-from dbrm.posterior.source import LiveSource
+from dbrm.posterior.source import LiveSource, StoredSource
 
 if TYPE_CHECKING:
     from dbrm.posterior.posterior import Posterior
 
-__all__ = ["find_lack_of_fit", "log_bayes_factor"]
+__all__ = ["find_lack_of_fit", "known_lack_of_fit", "log_bayes_factor"]
 
 # Signal-to-noise ratios of the remainder, per row; length scales over one covariate and over all,
 # in standard deviations.
@@ -62,6 +62,14 @@ def find_lack_of_fit(posterior: "Posterior") -> float:
         _covariates(features, table),
     )
     return float(scipy.special.expit(factor))
+
+
+def known_lack_of_fit(posterior: "Posterior") -> float | None:
+    """The same; ``None`` unless the response is Gaussian, or if an older file does not have it."""
+    source = posterior._source
+    if isinstance(source, StoredSource):
+        return source.lack_of_fit
+    return None if source.glm is not None else posterior.lack_of_fit
 
 
 def _covariates(features: list[Feature], table: Table) -> Matrix:

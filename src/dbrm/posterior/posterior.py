@@ -436,15 +436,19 @@ class Posterior(PredictionMethods):
         .. math:: P(\mathrm{best} \mid \mathrm{visited}) \times (1 - \mathrm{lack\ of\ fit})
             \times c
 
-        Where the data leave room for another formula (the fit is not perfect) and only one of
-        several chains found the best one, :math:`c = 0.2`, otherwise 1: of laws in a benchmark that
-        were found by one chain alone, hardly any was right.
+        Where only one of several chains found the best formula, and its fit is not perfect, so
+        that others may fit better (`unconfirmed`), :math:`c = 0.2`, otherwise 1: hardly any such
+        formula was right in a benchmark of known laws.
         """
-        perfect = self.best_model.fit.status == Status.PERFECT_FIT
-        finders = sum(0 in rows for rows in self._merged.visited)
-        alone = finders == 1 < len(self._merged.visited) and not perfect
-        found = _FOUND_BY_ONE if alone else 1.0
+        found = _FOUND_BY_ONE if self.unconfirmed else 1.0
         return self.best_model.probability * (1.0 - self.lack_of_fit) * found
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether one of several chains alone found the best model, and others could fit better."""
+        visited = self._merged.visited
+        alone = len(visited) > 1 and sum(0 in rows for rows in visited) == 1
+        return alone and self.best_model.fit.status != Status.PERFECT_FIT
 
     @property
     def _best(self) -> tuple[Positions, Mask]:

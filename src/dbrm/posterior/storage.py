@@ -37,6 +37,7 @@ from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.joint_storage import pack_hazards, pack_joint, unpack_hazards, unpack_joint
+from dbrm.posterior.lack_of_fit import known_lack_of_fit
 from dbrm.posterior.latent_storage import (
     MissingEffectError,
     latent_names,
@@ -89,7 +90,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "ranges": list(posterior._averaged.ranges),
         "candidate": candidate and asdict(candidate),
         "path": [step.to_dict() for step in posterior.path_steps],
-        "lack_of_fit": _lack_of_fit(posterior),
+        "lack_of_fit": known_lack_of_fit(posterior),
     }
     arrays: Arrays = {
         "probability": merged.probability,
@@ -161,14 +162,6 @@ def load(
 
 class _MissingPartError(InvalidSettingError):
     """The run used something of the user's own that was not passed to `load`."""
-
-
-def _lack_of_fit(posterior: Posterior) -> float | None:
-    """The number, unless it is not defined or not known to a posterior from an older file."""
-    source = posterior._source
-    if isinstance(source, StoredSource):
-        return source.lack_of_fit
-    return None if source.glm is not None else posterior.lack_of_fit
 
 
 def _spell(features: Iterable[Feature], source: Source) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
 
 from dbrm.posterior.diagnostics import ENOUGH_DRAWS, ENOUGH_MASS, GOOD_RHAT
+from dbrm.posterior.lack_of_fit import known_lack_of_fit
 from dbrm.report.wording import display, format_share, listed
 from dbrm.run.settings import N_CHAINS
 from dbrm.status import Status
@@ -44,7 +45,7 @@ class Finding:
 def find(posterior: "Posterior") -> list[Finding]:
     """Everything to know about a run, the worst first."""
     found = [*_chains(posterior), *_end(posterior), *_rows(posterior), _formula(posterior)]
-    found += [*_fit(posterior), *_kept(posterior), *_simpler(posterior)]
+    found += [*_fit(posterior), *_kept(posterior), *_simpler(posterior), *_law(posterior)]
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
@@ -109,6 +110,27 @@ def _simpler(posterior: "Posterior") -> list[Finding]:
             )
             return [Finding("good", "A simpler formula does as well", text)]
     return []
+
+
+def _law(posterior: "Posterior") -> list[Finding]:
+    """Where laws are looked for: is the best formula the whole of it?"""
+    laws = repr("laws") in posterior.record.settings.get("transforms", "")
+    left = known_lack_of_fit(posterior) if laws else None
+    if left is None:
+        return []
+    claim = f"The claim that it is the law has a probability of {format_share(posterior.claim)}."
+    if left > _HALF:
+        text = (
+            f"With a probability of {format_share(left)} its residuals depend on the columns in a "
+            f"way that it does not have. {claim} Run longer, offer other functions, or allow a "
+            "larger max_complexity."
+        )
+        return [Finding("bad", "The best formula is not complete", text)]
+    text = f"Its residuals look like independent errors. {claim}"
+    if posterior.unconfirmed:
+        text = f"Its residuals look like independent errors, but one chain alone found it. {claim}"
+        return [Finding("care", "The best formula is not confirmed", text)]
+    return [Finding("good", "Nothing is left beside the best formula", text)]
 
 
 def _rows(posterior: "Posterior") -> list[Finding]:

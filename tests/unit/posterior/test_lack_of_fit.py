@@ -130,17 +130,46 @@ def test_a_formula_that_is_not_complete_is_not_claimed(data):
     assert posterior.claim < 0.01
 
 
-def test_what_one_chain_alone_found_is_hardly_claimed(posterior):
-    """Unless the fit is perfect, and no other formula can fit better."""
-    visited, before = posterior._merged.visited, posterior.claim
-    first, second = visited
-    assert 0 in first
-    assert 0 in second
+@pytest.fixture
+def found_by_one(posterior):
+    """As if the second chain had not found the best model."""
+    visited = posterior._merged.visited
+    second = visited[1]
+    visited[1] = second[second != 0]
+    yield posterior
+    visited[1] = second
+
+
+def test_what_one_chain_alone_found_is_hardly_claimed(found_by_one):
+    assert found_by_one.unconfirmed
+    full = found_by_one.best_model.probability * (1.0 - found_by_one.lack_of_fit)
+    assert found_by_one.claim == pytest.approx(0.2 * full)
+
+
+def test_a_perfect_fit_needs_no_second_chain(data):
+    x, _ = data
+    posterior = dbrm.fit(x, x[:, 0] * x[:, 1], transforms=["sin"], **SOME)
+    posterior._merged.visited[1] = np.arange(1, 2)
+    assert not posterior.unconfirmed
+    assert posterior.claim > 0.9
+
+
+def test_the_summary_says_it_where_laws_are_looked_for(posterior, found_by_one, data):
+    words = "is left beside the best formula"
+    assert words not in posterior.summary()
+    settings = posterior.record.settings
+    before = settings["transforms"]
+    settings["transforms"] = repr("laws")
     try:
-        visited[1] = second[second != 0]
-        assert posterior.claim == pytest.approx(0.2 * before)
+        assert "The best formula is not confirmed" in found_by_one.summary()
     finally:
-        visited[1] = second
+        settings["transforms"] = before
+    x, y = data
+    right = dbrm.fit(x, y, transforms="laws", **SOME)
+    assert f"Nothing {words}" in right.summary()
+    options = SOME | {"max_complexity": 1, "n_populations": 1}
+    wrong = dbrm.fit(x, y, transforms="laws", **options)
+    assert "Warning: The best formula is not complete" in wrong.summary()
 
 
 def test_a_file_keeps_lack_of_fit_and_claim(posterior, tmp_path):
