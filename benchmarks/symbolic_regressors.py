@@ -27,11 +27,16 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Found:
-    """The formula that a method settles for, and its other candidates."""
+    """The formula that a method settles for, and its other candidates.
+
+    Lack of fit and claim are those of dbrm's posterior; other methods claim nothing.
+    """
 
     predict: Predict
     text: str
     others: list[tuple[float, Predict]]
+    lack_of_fit: float | None = None
+    claim: float | None = None
 
 
 def count_processor_time():
@@ -58,7 +63,7 @@ def run_dbrm(x, y, seconds):
         for k in range(count)
     ]
     others = [(model.probability, model.predict) for model in fitted]
-    return Found(others[0][1], fitted[0].formula, others)
+    return Found(others[0][1], fitted[0].formula, others, posterior.lack_of_fit, posterior.claim)
 
 
 def _protected_exp(x):
