@@ -27,6 +27,7 @@ from dbrm.evolution.problem import (
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
+from dbrm.evolution.sweep.further import Look, further_looks, gain_of
 from dbrm.evolution.sweep.numbers import sweep_numbers
 from dbrm.evolution.sweep.projections import sweep_projections
 from dbrm.evolution.sweep.simple import sweep_features
@@ -47,6 +48,7 @@ __all__ = [
     "Filtration",
     "Grammar",
     "LatentTerms",
+    "Look",
     "Operators",
     "Pause",
     "Problem",
@@ -57,6 +59,8 @@ __all__ = [
     "Stop",
     "check_candidates",
     "find_algorithm",
+    "further_looks",
+    "gain_of",
     "proceed",
     "resolve_strategy",
     "run_enumeration",

@@ -28,8 +28,11 @@ from dbrm.evidence import find_family
 from dbrm.evolution import (
     ChainResult,
     Draws,
+    Look,
     Problem,
     check_candidates,
+    further_looks,
+    gain_of,
     run_enumeration,
     sweep_features,
     sweep_numbers,
@@ -52,6 +55,7 @@ from dbrm.run.problem import build_problem
 from dbrm.run.progress import enumeration_bar, progress_bar
 from dbrm.run.settings import Settings
 from dbrm.search import log_sum_exp
+from dbrm.status import Status
 
 __all__ = ["run"]
 
@@ -62,6 +66,13 @@ _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Share of the time budget that the sweep may take.
 _SWEEP_SHARE = 1 / 2
+# What is left of a time budget goes into looking further, as long as this share of it and so many
+# seconds are left; one look may take this share of what is left, and the chains after it the rest.
+_LEAST_LEFT, _LEAST_SECONDS, _LOOK_SHARE = 0.1, 0.5, 0.7
+# A law is found if it is exact to rounding and has at most so many terms.
+_FEW_TERMS = 3
+# Nats by which features must raise the best model to start chains anew.
+_WORTH = 3.0
 # Chains are added up to this number.
 _MOST_CHAINS = 12
 # Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.
@@ -123,6 +134,13 @@ class _Results:
             self._proposed[name] += tried
             self._accepted[name] += passed
         self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
+
+    def best(self) -> tuple[list[Feature], bool]:
+        """The features of the most probable model, and whether they are a law without a rest."""
+        merged = self.merger.merged()
+        features = [merged.features[j] for j in merged.models.features_of(0)]
+        exact = merged.models.statuses[0] == Status.PERFECT_FIT
+        return features, bool(exact and len(features) <= _FEW_TERMS)
 
     def wants_more(self, report: RunReport) -> bool:
         """Whether to add chains, because one alone has found the models that hold the mass."""
@@ -219,7 +237,7 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             merged = merge_chains(so_far, problem, settings.merge)
             return results.diagnose(merged, [result.draws for result in so_far]).agree
 
-        def run_more(n_before: int = 0) -> RunReport:
+        def run_more(n_before: int = 0, *, checkpoint: Checkpoint | None = folder) -> RunReport:
             return run_chains(
                 problem,
                 settings.n_first_chains,
@@ -230,16 +248,54 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
                 n_jobs=settings.n_jobs,
                 executor=settings.executor,
                 progress=bar.update,
-                checkpoint=folder,
+                checkpoint=checkpoint,
                 agree=agree if settings.stop == "agreement" else None,
                 stop=stop_event,
             )
 
+        ends = perf_counter() + problem.budget.stop.seconds
         report = run_more()
         while settings.adds_chains and results.wants_more(report):
             bar.phase("searching with more chains")
             report = report.followed_by(run_more(report.n_chains))
+        for look in _looks(problem, settings):
+            bar.phase("looking further")
+            features = _look_further(look, problem, results, ends, stop_event)
+            if features:
+                left = ends - perf_counter()
+                problem = replace(problem, pool=features + problem.pool)
+                problem = _with_less_time(problem, problem.budget.stop.seconds - left)
+                before, results = results, _Results(problem, settings, seed, unseen)
+                after = run_more(report.n_chains, checkpoint=None)
+                results, report = (results, after) if results.draws else (before, report)
     return problem, results, report
+
+
+def _looks(problem: Problem, settings: Settings) -> list[Look]:
+    """Looks that the rest of a time budget is for: where laws are looked for at all."""
+    laws = settings.resolved(settings.family, problem.n_rows).sweep_projections
+    wanted = settings.time_budget is not None and laws and settings.traits.engineers
+    return further_looks(problem, settings.sweep) if wanted else []
+
+
+def _look_further(
+    look: Look, problem: Problem, results: _Results, ends: float, stop_event: StopEvent
+) -> tuple[Feature, ...]:
+    """Features for new chains; none if the law is found, time is over or they bring nothing."""
+    left, begun = ends - perf_counter(), problem.budget.stop.seconds
+    if stop_event.is_set or left < max(_LEAST_LEFT * begun, _LEAST_SECONDS):
+        return ()
+    model, found = results.best()
+    if found:
+        return ()
+    alone, limit = problem.without_latent(), ends - (1.0 - _LOOK_SHARE) * left
+
+    def pause() -> bool:
+        return stop_event.is_set or perf_counter() > limit
+
+    features = look(alone, pause)
+    worth = bool(features) and gain_of(alone, model, features) > _WORTH
+    return tuple(features) if worth else ()
 
 
 def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple[Problem, str]:

@@ -26,7 +26,12 @@ class Function:
     @property
     def is_power(self) -> bool:
         """Whether a scale inside is a scale outside."""
-        return all(np.isfinite(exponent_of(transform)) for transform in self.transforms)
+        return bool(np.isfinite(self.exponent))
+
+    @property
+    def exponent(self) -> float:
+        """The exponent of a power; NaN of other functions."""
+        return float(np.prod([exponent_of(transform) for transform in self.transforms]))
 
     @property
     def is_exponential(self) -> bool:

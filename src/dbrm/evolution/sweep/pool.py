@@ -49,7 +49,7 @@ class SweepPool:
 
     def _column_of(self, feature: Feature) -> tuple[Feature, Column | None] | None:
         simple = self._problem.simplify(feature)
-        if not self._problem.grammar.admits(simple):
+        if not self._problem.grammar.admits_law(simple):
             return None
         table = self._problem.table
         if len(self._shared) * table.n_rows > _MOST_CELLS:
@@ -115,6 +115,12 @@ class SweepPool:
             # Greedy ascent draws nothing that matters; the generator is only for the call.
             best = steepest.maximize(np.random.default_rng(0), prepared, terms, inside).last
         return [numbers[j] for j in np.flatnonzero(best)]
+
+    def log_posterior(self, numbers: list[int]) -> float:
+        """Log posterior, up to a constant, of the model of these features."""
+        prepared, terms = self._prepare(numbers)
+        mask = np.ones((1, len(numbers)), dtype=np.bool_)
+        return float(prepared.log_evidence(mask)[0][0] + terms.of(mask)[0])
 
     def best_of(self, others: list[int], options: list[int]) -> int:
         """Which of the options makes the most probable model with the others."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Matrix
 from dbrm.evolution.sweep.inverses import exponent_of
-from dbrm.features import Feature, Transform, modify, multiply
+from dbrm.features import Feature, Transform, modify, multiply, project
 
 __all__ = ["Powers", "log_linear_exponents", "separable_exponents"]
 
@@ -66,6 +66,25 @@ class Powers:
         half = self.feature(base, exponent // 2.0)
         assert half is not None
         return multiply(modify(square, half), *[base] * int(exponent % 2.0))
+
+    def of_sum(
+        self,
+        features: Sequence[Feature],
+        weights: Sequence[float],
+        bias: float | None,
+        exponent: float,
+    ) -> Feature | None:
+        """A weighted sum to a power other than one, up to a scale; ``None`` if there is none."""
+        if bias is None and len(features) == 1:
+            return self.feature(features[0], exponent)
+        options = []
+        for inner, transform in self._by_exponent.items():
+            if inner == 1.0 or not (2.0 * exponent / inner).is_integer():
+                continue
+            total = project(transform, features, weights, bias, weights_in_identity=True)
+            found = self.feature(total, exponent / inner)
+            options += [] if found is None else [found]
+        return min(options, key=lambda feature: feature.complexity, default=None)
 
     def product(self, bases: Sequence[Feature], exponents: FloatArray) -> Feature | None:
         """The product of features to these powers; ``None`` if it cannot be spelt or is one.

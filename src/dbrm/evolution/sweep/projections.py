@@ -38,7 +38,7 @@ from dbrm.evolution.sweep.snapping import snapped_numbers
 from dbrm.features import Feature, Transform, evaluate, multiply
 from dbrm.status import Status
 
-__all__ = ["sweep_projections"]
+__all__ = ["LawTarget", "law_covariates", "law_rows", "law_targets", "sweep_projections"]
 
 _MOST_ROWS, _MOST_COVARIATES = 1_000, 8
 # Candidates for the inputs of a sum: beside a factor of two or three covariates, and beside less.
@@ -53,8 +53,73 @@ _KEPT, _FITTED, _TAKE = 6, 3, 24
 _MOST_SIMPLE, _PLACES, _KEPT_BESIDE, _ROUNDS = 10, 4, 3, 5
 # A column whose weighted remainder is less than this share of it is a sum of others.
 _DEPENDENT = 1e-10
+# Factors that stand apart of which sums are looked for beside.
+_MOST_APART = 4
 # Products found on the log scale that have a column of their own.
 _MOST_PRODUCTS = 60
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LawTarget:
+    r"""What a sum must be if the response is a factor times a function of it.
+
+    Parameters
+    ----------
+    factor, factor_column
+        The factor's parts, none for one; and its column, with the sign that the response has.
+    names
+        Covariates that the sum is made of: those of a factor that stands apart are not.
+    target, weight
+        :math:`g^{-1}(y / F)`, and :math:`|F g'|`, zero in rows that cannot be inverted.
+    """
+
+    factor: tuple[Feature, ...]
+    factor_column: Column
+    function: Function
+    names: tuple[str, ...]
+    target: Column
+    weight: Column
+
+
+def law_targets(problem: Problem, kept: int, pause: Pause = never) -> list[LawTarget]:
+    """Factors and functions under which few columns explain much, those of each function in turn.
+
+    None unless `sweep_projections` applies. On the rows that `law_rows` gives.
+    """
+    search = _search(problem)
+    if search is None:
+        return []
+    with np.errstate(all="ignore"):
+        return search.targets(kept, pause)
+
+
+def law_rows(problem: Problem) -> Index:
+    """The rows on which laws are looked for: evenly thinned out if there are many."""
+    n_rows = problem.table.n_rows
+    return np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64)
+
+
+def law_covariates(problem: Problem) -> list[str]:
+    """Names of the covariates that laws are made of, the strongest ones if there are many."""
+    strength = problem.marginal_strength()
+    chosen = np.sort(np.argsort(-strength, kind="stable")[:_MOST_COVARIATES])
+    return [problem.table.names[j] for j in chosen]
+
+
+def _search(problem: Problem) -> "_Search | None":
+    engine, table = problem.engine, problem.table
+    if (
+        not isinstance(engine, GaussianEngine)
+        or engine.always is not None
+        or engine.offset is not None
+        or table.n_columns == 0
+        or not np.ptp(engine.response) > 0
+        or not invertible_functions(problem.grammar.transforms)
+    ):
+        return None
+    rows = law_rows(problem)
+    return _Search(problem, law_covariates(problem), rows, engine.response[rows])
 
 
 def sweep_projections(
@@ -69,21 +134,10 @@ def sweep_projections(
     pause
         When it returns true, the laws found until then are returned.
     """
-    engine, table = problem.engine, problem.table
-    if (
-        not isinstance(engine, GaussianEngine)
-        or engine.always is not None
-        or engine.offset is not None
-        or table.n_columns == 0
-        or not np.ptp(engine.response) > 0
-        or not invertible_functions(problem.grammar.transforms)
-    ):
+    search = _search(problem)
+    if search is None:
         return []
-    strength = problem.marginal_strength()
-    chosen = np.sort(np.argsort(-strength, kind="stable")[:_MOST_COVARIATES])
-    rows = np.linspace(0, table.n_rows - 1, min(table.n_rows, _MOST_ROWS)).astype(np.int64)
-    search = _Search(problem, [table.names[j] for j in chosen], rows, engine.response[rows])
-    pool = SweepPool(problem)
+    rows, pool = law_rows(problem), SweepPool(problem)
     numbers = pool.add(list(simple), _MOST_SIMPLE)
     numbers = pool.best_subset(numbers, numbers)
     groups = _groups([pool.feature(number) for number in numbers])
@@ -193,6 +247,7 @@ class _Search:
 
     def __init__(self, problem: Problem, names: list[str], rows: Index, response: Column) -> None:
         self._problem = problem
+        self._names = names
         self._y = response
         transforms = problem.grammar.transforms
         sizes = level_sizes(len(names), len(transforms), 4)
@@ -291,6 +346,38 @@ class _Search:
                 for attempt in self._best_attempts(3, _KEPT, pause)
             ]
             return [self._made(attempt) for attempt in attempts]
+
+    def targets(self, kept: int, pause: Pause) -> list[LawTarget]:
+        """What sums must be under each function with its best factors, the most explained first.
+
+        Before them those without a factor, and with one that stands apart.
+        """
+        products, separable = list(self._short_products(2)), self._separable()[:_MOST_APART]
+        apart = {p: set(self.feature(*p).covariates) for p in separable}
+        found: list[tuple[bool, float, LawTarget]] = []
+        for function in self._functions:
+            if pause():
+                break
+            tried = dict.fromkeys((*separable, (), *self._screened(products, function, kept)))
+            lefts = self._screening_left(list(tried), function)
+            for positions, left in zip(tried, lefts.tolist(), strict=True):
+                target = self._target(positions, function, apart.get(positions, set()))
+                if target is not None:
+                    later = positions != () and positions not in separable[:1]
+                    found.append((later, left, target))
+        return [target for _, _, target in sorted(found, key=lambda found: found[:2])]
+
+    def _target(
+        self, positions: tuple[int, ...], function: Function, apart: set[str]
+    ) -> LawTarget | None:
+        factor = np.prod(self.columns[:, list(positions)] * self._scale[list(positions)], axis=1)
+        targets, weights, signs, usable = invert(function, self._y, factor[:, None])
+        if not usable[0] or not all(self.sound[p] for p in positions):
+            return None
+        parts = tuple(self.feature(p) for p in positions)
+        names = tuple(name for name in self._names if name not in apart)
+        column = signs[0] * factor
+        return LawTarget(parts, column, function, names, targets[:, 0], weights[:, 0])
 
     def beside(self, columns: Matrix, groups: list[list[int]], pause: Pause) -> list["_Law"]:
         """Laws in the place of each group of columns, beside all others."""
@@ -391,16 +478,20 @@ class _Search:
         products = [p for p in products if len(p) <= most and (p or function.transforms)]
         if not products:
             return []
+        left = self._screening_left(products, function)
+        cost = np.array([sum(self.complexity[list(p)]) if p else 0 for p in products])
+        gain = -0.5 * self._y.size * np.log(np.maximum(left, 1e-20)) - self.unit * cost
+        order = np.argsort(-gain, kind="stable")[:kept]
+        return [products[k] for k in order if np.isfinite(gain[k])]
+
+    def _screening_left(self, products: list[tuple[int, ...]], function: Function) -> FloatArray:
+        """Share of the response's variance that a sum of some inputs leaves beside each factor."""
         rows = np.linspace(0, self._y.size - 1, min(self._y.size, _SCREEN_ROWS)).astype(np.int64)
         atoms = [p for group in zip(*self._atoms, strict=True) for p in group if self.sound[p]]
         inputs = atoms[: min(_SCREEN_INPUTS, rows.size // _ROWS_PER_INPUT)]
         columns = self.columns[rows]
         factors = np.column_stack([np.prod(columns[:, list(p)], axis=1) for p in products])
-        left = share_left(function, self._y[rows], factors, columns[:, inputs])
-        cost = np.array([sum(self.complexity[list(p)]) if p else 0 for p in products])
-        gain = -0.5 * self._y.size * np.log(np.maximum(left, 1e-20)) - self.unit * cost
-        order = np.argsort(-gain, kind="stable")[:kept]
-        return [products[k] for k in order if np.isfinite(gain[k])]
+        return share_left(function, self._y[rows], factors, columns[:, inputs])
 
     def _attempt(
         self, positions: tuple[int, ...], factor: Column, function: Function

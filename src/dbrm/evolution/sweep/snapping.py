@@ -17,7 +17,7 @@ __all__ = ["snapped_numbers"]
 # Least relative error of a number: rounding hides what is smaller.
 _ROUNDING = 1e-11
 # What all short numbers together may cost (nats); shares of the errors within which they are tried.
-_LOSS, _SHARES = 1.5, (1.0, 0.3)
+_LOSS, _SHARES = 1.5, (1.0, 0.3, 0.1, 0.03)
 
 
 def snapped_numbers(

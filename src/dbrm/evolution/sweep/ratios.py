@@ -1,0 +1,401 @@
+r"""Sweep of laws that are a factor times a function of a ratio of sums.
+
+With :math:`t = g^{-1}(y / F)`,
+
+.. math:: t = \frac{a_0 + \sum_i a_i N_i}{D_0 + \sum_j b_j D_j}
+    \quad\Longleftrightarrow\quad
+    t D_0 = a_0 + \sum_i a_i N_i - \sum_j b_j\, t D_j ,
+
+the right side is a linear model for every choice of :math:`D_0`. Its terms are chosen exhaustively:
+all subsets of a few among all candidates. Without a denominator that is a sum inside a function,
+for which there are more candidates. The best are fitted to :math:`y` itself, the numbers of the
+denominator and inside functions moved to simple ones. Nothing of it is random, and it only decides
+where chains look first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from dbrm._kernels.subsets import best_subsets
+from dbrm._typing import Column, FloatArray, Matrix
+from dbrm.evidence import GaussianEngine
+from dbrm.evolution.algorithms.base import Pause, never
+from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.powers import Powers
+from dbrm.evolution.sweep.projections import LawTarget, law_rows, law_targets
+from dbrm.evolution.sweep.snapping import snapped_numbers
+from dbrm.evolution.sweep.terms import Terms, algebraic_terms, short_terms, wide_terms
+from dbrm.features import Feature, covariate, multiply
+from dbrm.status import Status
+
+__all__ = ["sweep_ratios"]
+
+# Factors of each function; candidates of ratios and of plain sums, and most terms chosen.
+_FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
+_ALGEBRAIC, _ALGEBRAIC_TERMS = 40, 4
+_SHORT, _SHORT_TERMS = 60, 3
+_WIDE, _WIDE_TERMS = 600, 3
+# Subsets of each size whose gain is looked at, those fitted to the response, and laws returned.
+_LISTED, _FITTED, _TAKE = 8, 16, 8
+# Laws whose gain is further below the best one (nats) are left out.
+_WINDOW = 30.0
+# Share of a column's squares beside others below which it is one of them.
+_DEPENDENT = 1e-10
+# Smallest share of the variance that counts: less is rounding.
+_ROUNDING, _EXACT = 1e-20, 1e-18
+# Share of the squares below which differences of them have lost their digits.
+_CANCELLED = 1e-8
+# A constant smaller than this share of what it is added to is zero.
+_NO_CONSTANT = 1e-7
+# Rounds of weighted least squares for the numbers of a ratio.
+_REWEIGHTED = 2
+
+
+def sweep_ratios(problem: Problem, pause: Pause = never) -> list[Feature]:
+    """The features of the laws of largest expected gain, best first.
+
+    Parameters
+    ----------
+    pause
+        When it returns true, the laws found until then are returned.
+    """
+    targets = law_targets(problem, _FACTORS, pause)
+    if not targets:
+        return []
+    search = _RatioSearch(problem)
+    with np.errstate(all="ignore"):
+        return search.features(targets, pause)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ratio:
+    """Positions of the terms of a numerator and a denominator; the first of the latter has weight
+    one, -1 is the constant. An empty denominator is one.
+    """
+
+    gain: float
+    source: LawTarget
+    terms: Terms
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+    exact: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidates:
+    """Terms of ratios with most of them in one, and terms of plain sums."""
+
+    short: list[tuple[Terms, int]]
+    wide: Terms
+
+
+class _RatioSearch:
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        engine, rows = problem.engine, law_rows(problem)
+        assert isinstance(engine, GaussianEngine)
+        self._table = problem.table.take(rows)
+        self._by_names: dict[tuple[str, ...], _Candidates] = {}
+        self._y: Column = engine.response[rows]
+        self._variation = float(np.sum((self._y - self._y.mean()) ** 2))
+        self._powers = Powers(problem.grammar.transforms)
+        # The gain that a ratio must exceed to be worth a fit.
+        self._least = 0.0
+        prior, one = problem.model_prior, problem.covariates[0]
+        self._unit = -prior.feature_log_prior(multiply(one, one)) / 2.0
+
+    def features(self, targets: Sequence[LawTarget], pause: Pause) -> list[Feature]:
+        """The features of the best laws."""
+        found: list[_Ratio] = []
+        for place, source in enumerate(targets[:_TARGETS]):
+            if pause() or any(ratio.exact for ratio in found):
+                break
+            found = sorted(found, key=lambda ratio: -ratio.gain)[:_FITTED]
+            self._least = found[-1].gain if len(found) == _FITTED else 0.0
+            candidates = self._candidates(source.names)
+            most = _WIDE_TERMS if place < _THOROUGH else _WIDE_TERMS - 1
+            found += self._sums(source, candidates.wide, most)
+            for terms, most in candidates.short:
+                found += self._ratios(source, terms, most, pause)
+        found.sort(key=lambda ratio: -ratio.gain)
+        fitted: list[tuple[float, list[Feature]]] = []
+        for ratio in found[:_FITTED]:
+            if pause() and fitted:
+                break
+            fitted.append(self._law(ratio))
+        fitted.sort(key=lambda law: -law[0])
+        fitted = [law for law in fitted if law[0] > fitted[0][0] - _WINDOW]
+        features: dict[int, Feature] = {}
+        for _, parts in fitted[:_TAKE]:
+            for feature in parts:
+                whole, _, status = self._problem.column_of(self._problem.simplify(feature))
+                if status is Status.OK and self._problem.grammar.admits_law(whole):
+                    features.setdefault(whole.key, whole)
+        return list(features.values())
+
+    def _candidates(self, names: tuple[str, ...]) -> "_Candidates":
+        """The candidates over some covariates, which are computed once."""
+        if names not in self._by_names:
+            grammar, table = self._problem.grammar, self._table
+            bases, functions = [covariate(name) for name in names], grammar.transforms
+            kinds = (
+                (algebraic_terms, _ALGEBRAIC, _ALGEBRAIC_TERMS),
+                (short_terms, _SHORT, _SHORT_TERMS),
+            )
+            self._by_names[names] = _Candidates(
+                [
+                    (Terms.of(kind(bases, functions), grammar, table, count), most)
+                    for kind, count, most in kinds
+                ],
+                Terms.of(wide_terms(bases, functions), grammar, table, _WIDE),
+            )
+        return self._by_names[names]
+
+    def _sums(self, source: LawTarget, terms: Terms, most: int) -> list[_Ratio]:
+        """Sums of few of many terms."""
+        subsets = self._subsets(source.target, source.weight, terms.columns, most)
+        return [self._weighed(source, terms, members, (), left) for left, members in subsets]
+
+    def _ratios(self, source: LawTarget, terms: Terms, most: int, pause: Pause) -> list[_Ratio]:
+        """Ratios of sums, with each covariate, their products and the constant leading below."""
+        found: list[_Ratio] = []
+        n_terms, n_bases = len(terms.features), len(source.names)
+        leads = [-1, *range(min(n_bases * (n_bases + 3) // 2, n_terms))]
+        for lead in leads:
+            if pause():
+                break
+            first = np.ones(self._y.size) if lead == -1 else terms.columns[:, lead]
+            weight = source.weight / np.abs(first)
+            others = [j for j in (-1, *range(n_terms)) if j != lead]
+            below = np.column_stack(
+                [source.target if j == -1 else source.target * terms.columns[:, j] for j in others]
+            )
+            columns = np.hstack([terms.columns, below])
+            subsets = self._subsets(source.target * first, weight, columns, most)
+            for left, members in subsets:
+                above = tuple(j for j in members if j < n_terms)
+                under = tuple(others[j - n_terms] for j in members if j >= n_terms)
+                if under or lead != -1:
+                    ratio = self._weighed(source, terms, above, (lead, *under), left)
+                    # Below zero there is nothing to be had, however well zero is met.
+                    if ratio.gain > self._least:
+                        numbers = _Numbers(ratio, self._y)
+                        left = numbers.left_of_target(numbers.start())
+                        found.append(self._weighed(source, terms, above, ratio.below, left))
+        return found
+
+    def _subsets(
+        self, target: Column, weight: Column, columns: Matrix, most: int
+    ) -> list[tuple[float, tuple[int, ...]]]:
+        """The best subsets of columns of each size, with the squares that they leave."""
+        weight = np.where(np.isfinite(weight), weight, 0.0)
+        design = columns * weight[:, None]
+        wanted, base = target * weight, weight / max(float(np.linalg.norm(weight)), 1e-300)
+        design = design - np.outer(base, base @ design)
+        wanted = wanted - base * (base @ wanted)
+        lengths = np.linalg.norm(design, axis=0)
+        sound = np.flatnonzero(np.isfinite(lengths) & (lengths > 0.0))
+        if not (sound.size and np.isfinite(wanted @ wanted)):
+            return []
+        design = design[:, sound] / lengths[sound]
+        gram, cross, total = design.T @ design, design.T @ wanted, float(wanted @ wanted)
+        found = []
+        for size in range(1, min(most, sound.size) + 1):
+            left, members = best_subsets(gram, cross, total, size, _LISTED, _DEPENDENT)
+            for squares, chosen in zip(left.tolist(), members, strict=True):
+                if not np.isfinite(squares):
+                    break
+                if squares < _CANCELLED * total:
+                    # By the residual itself: sums of squares cancel.
+                    block = design[:, chosen]
+                    rest = wanted - block @ np.linalg.lstsq(block, wanted, rcond=None)[0]
+                    squares = float(rest @ rest)
+                found.append((squares, tuple(int(sound[j]) for j in chosen)))
+        return found
+
+    def _weighed(
+        self,
+        source: LawTarget,
+        terms: Terms,
+        above: tuple[int, ...],
+        below: tuple[int, ...],
+        left: float,
+    ) -> _Ratio:
+        lost = source.weight == 0.0
+        left += float(np.sum((self._y[lost] - self._y.mean()) ** 2))
+        ratio = _Ratio(0.0, source, terms, above, below)
+        exact = left < _EXACT * self._variation
+        return replace(ratio, gain=self._gain(ratio, left), exact=exact)
+
+    def _gain(self, ratio: _Ratio, left: float) -> float:
+        share = max(left / self._variation, _ROUNDING)
+        complexity = sum(feature.complexity for feature in ratio.source.factor)
+        for j in (*ratio.above, *ratio.below):
+            complexity += 1 if j == -1 else 1 + int(ratio.terms.complexity[j])
+        if ratio.below and not ratio.source.function.transforms:
+            # Below every term of the numerator.
+            complexity += (len(ratio.above) - 1) * (1 + len(ratio.below))
+        return -0.5 * self._y.size * float(np.log(share)) - self._unit * complexity
+
+    def _law(self, ratio: _Ratio) -> tuple[float, list[Feature]]:
+        """The gain of a ratio fitted to the response, and its features."""
+        best: tuple[float, list[Feature]] = (-np.inf, [])
+        for constant in (True, False):
+            fit = _Numbers(ratio, self._y, constant=constant)
+            numbers = fit.fitted()
+            gain = self._gain(ratio, fit.left(numbers)) - constant * self._unit
+            if gain > best[0] and fit.matter(numbers):
+                best = gain, _features(ratio, fit.snapped(numbers), self._powers)
+        return best
+
+
+class _Numbers:
+    """The numbers of a ratio: those above, the constant first, then those below but the first."""
+
+    def __init__(self, ratio: _Ratio, response: Column, *, constant: bool = True) -> None:
+        self._source, self._y = ratio.source, response
+        terms, one = ratio.terms, np.ones(response.size)
+
+        def column(j: int) -> Column:
+            return one if j == -1 else terms.columns[:, j] * terms.scale[j]
+
+        # Without a constant it stays zero: its column is.
+        first = one if constant else np.zeros(response.size)
+        self._above = np.column_stack([first, *(column(j) for j in ratio.above)])
+        below = [column(j) for j in ratio.below] or [one]
+        self._first, self._is_ratio = below[0], bool(ratio.below)
+        self._below = np.column_stack([below[0] * 0.0, *below[1:]])[:, 1:]
+        self._size = np.sqrt(float(np.sum((response - response.mean()) ** 2)))
+
+    def _parts(self, numbers: FloatArray) -> tuple[Column, Column]:
+        n_above = self._above.shape[1]
+        below = self._first + self._below @ numbers[n_above:]
+        return self._above @ numbers[:n_above] / below, below
+
+    def value(self, numbers: FloatArray) -> Column:
+        function, factor = self._source.function, self._source.factor_column
+        return np.asarray(factor * function.value(self._parts(numbers)[0]))
+
+    def slopes(self, numbers: FloatArray) -> Matrix:
+        argument, below = self._parts(numbers)
+        slope = self._source.factor_column * self._source.function.slope(argument) / below
+        return np.hstack([self._above * slope[:, None], -self._below * (slope * argument)[:, None]])
+
+    def left(self, numbers: FloatArray) -> float:
+        rest = self._y - self.value(numbers)
+        return float(rest @ rest) if np.all(np.isfinite(rest)) else np.inf
+
+    def matter(self, numbers: FloatArray) -> bool:
+        """Whether no term but the constant is negligible: shorter ratios have been tried, too."""
+        n_above = self._above.shape[1]
+        for columns, weights, first in (
+            (self._above, numbers[:n_above], 0.0),
+            (self._below, numbers[n_above:], np.max(np.abs(self._first))),
+        ):
+            size = np.abs(weights) * np.max(np.abs(columns), axis=0, initial=0.0)
+            largest = max(float(np.max(size, initial=0.0)), float(first))
+            if np.any(size[1 if columns is self._above else 0 :] < _NO_CONSTANT * largest):
+                return False
+        return True
+
+    def start(self) -> FloatArray:
+        """Linear least squares on the undone scale; errors of t D are those of t times D."""
+        target, weight = self._source.target, self._source.weight
+        below = self._first
+        design = np.hstack([self._above, -self._below * target[:, None]])
+        scale = np.max(np.abs(design), axis=0)
+        design = design / np.where(scale > 0.0, scale, 1.0)
+        numbers: FloatArray = np.zeros(design.shape[1])
+        for _ in range(_REWEIGHTED):
+            root = np.nan_to_num(weight / np.abs(below), posinf=0.0)
+            block = design * root[:, None]
+            if not np.all(np.isfinite(block)):
+                break
+            solved = np.linalg.lstsq(block, target * self._first * root, rcond=None)[0]
+            numbers = np.asarray(solved / np.where(scale > 0.0, scale, 1.0))
+            below = self._parts(numbers)[1]
+        return numbers
+
+    def left_of_target(self, numbers: FloatArray) -> float:
+        """Squares that are left on the undone scale, with its weights."""
+        rest = (self._source.target - self._parts(numbers)[0]) * self._source.weight
+        squares = float(rest @ rest)
+        return squares if np.isfinite(squares) else np.inf
+
+    def fitted(self) -> FloatArray:
+        """Least squares on the scale of the response."""
+        numbers = self.start()
+        size = np.where(numbers != 0.0, np.abs(numbers), 1.0)
+
+        def residual(shares: FloatArray) -> Column:
+            rest = (self.value(numbers + shares * size) - self._y) / self._size
+            return np.asarray(np.nan_to_num(rest, nan=1e6, posinf=1e6, neginf=-1e6))
+
+        def slopes(shares: FloatArray) -> Matrix:
+            found = self.slopes(numbers + shares * size) * size / self._size
+            return np.asarray(np.nan_to_num(found))
+
+        limits = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 30}
+        found = least_squares(residual, np.zeros(numbers.size), slopes, **limits)
+        return np.asarray(numbers + found.x * size)
+
+    def snapped(self, numbers: FloatArray) -> FloatArray:
+        """Simple numbers where they fit as well, without what the coefficient of the law says."""
+        numbers, n_above = numbers.copy(), self._above.shape[1]
+        fixed = np.zeros(numbers.size, dtype=np.bool_)
+        function, size = self._source.function, np.max(np.abs(self._above), axis=0)
+        if abs(numbers[0]) < _NO_CONSTANT * np.max(np.abs(numbers[:n_above]) * size):
+            numbers[0], fixed[0] = 0.0, True
+        if not function.transforms:
+            # Those above are coefficients.
+            fixed[:n_above] = True
+        elif function.is_power:
+            largest = int(np.argmax(np.abs(numbers[:n_above]) * size))
+            numbers[:n_above] /= abs(numbers[largest])
+            fixed[largest] = True
+        elif function.is_exponential and not self._is_ratio:
+            numbers[0], fixed[0] = 0.0, True
+        return snapped_numbers(numbers, fixed, self.value, self.slopes, self._y)
+
+
+def _features(ratio: _Ratio, numbers: FloatArray, powers: Powers) -> list[Feature]:
+    """The features of a law with these numbers; none if it cannot be spelt."""
+    source, terms, function = ratio.source, ratio.terms, ratio.source.function
+    above = [terms.features[j] for j in ratio.above]
+    inner = numbers[1 : 1 + len(above)].tolist()
+    bias = float(numbers[0]) or None
+    exponent = function.exponent
+    # What is divided by the denominator; an exponential or logarithm is applied after that.
+    power = exponent if np.isfinite(exponent) else 1.0
+    below: list[Feature] = []
+    if ratio.below:
+        numbers_below = [1.0, *numbers[1 + len(above) :].tolist()]
+        by_term = dict(zip(ratio.below, numbers_below, strict=True))
+        constant = by_term.pop(-1, None)
+        members = [terms.features[j] for j in by_term]
+        found = powers.of_sum(members, list(by_term.values()), constant, -power)
+        if found is None:
+            return []
+        below = [found]
+    shared = [*source.factor, *below]
+    if not function.transforms:
+        parts: list[list[Feature]] = [[feature] for feature in above]
+        parts += [[]] if bias is not None else []
+        return [multiply(*shared, *part) for part in parts if shared or part]
+    if np.isfinite(exponent) and not above:
+        return [multiply(*shared)] if shared else []
+    if np.isfinite(exponent):
+        top = powers.of_sum(above, inner, bias, exponent)
+        return [] if top is None else [multiply(*shared, top)]
+    children = [multiply(feature, *below) for feature in above]
+    if not (children or below):
+        return []
+    if below and bias is not None:
+        children, inner, bias = [*children, *below], [*inner, bias], None
+    return [multiply(*source.factor, function.feature(children, inner, bias))]
