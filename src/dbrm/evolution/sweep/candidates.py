@@ -6,8 +6,10 @@ first is to be scored again.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from math import log, sqrt
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,7 @@ import numpy.typing as npt
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.sweep.levels import Index, Maker, Scored, build_levels, level_sizes
+from dbrm.evolution.sweep.levels import Index, Level, Maker, Scored, build_levels, level_sizes
 from dbrm.evolution.sweep.products import Subsets, draw_subsets, most_factors, product_columns
 from dbrm.evolution.sweep.scores import Baselines, PairProducts
 from dbrm.features import Feature, covariate, multiply
@@ -47,6 +49,21 @@ _AT_ONCE = 256
 _OUTSIDERS = 1_000
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Products of features at two sets of positions, which together have this complexity."""
+
+    products: PairProducts
+    complexity: int
+    left: Index
+    right: Index
+
+    @property
+    def count(self) -> int:
+        return self.left.size * self.right.size
+
+
 class SimpleFeatures:
     """All features of at most some complexity over these covariates, on some of the rows.
 
@@ -70,7 +87,7 @@ class SimpleFeatures:
             raw, unit = _to_single(level.columns)
             self._raw.append(raw)
             self._held.append(unit)
-        self._pairs, self.complexity = self._pair_levels(len(levels), most)
+        self._pairs, self.complexity = self._pair_levels(levels, most)
         self.unseen: list[str] = []
         if self.complexity < most:
             rest = ", ".join(str(k) for k in range(self.complexity + 1, most + 1))
@@ -79,31 +96,39 @@ class SimpleFeatures:
         for part in self._subsets:
             self._held.append(product_columns(self._raw[0], part, _FLAT_SINGLE))
         self._prior = self._log_priors(len(levels))
-        self.count = self._prior.size + sum(
-            self._raw[a].shape[1] * self._raw[b].shape[1] for a, b in self._pairs
-        )
+        self.count = self._prior.size + sum(pairs.count for pairs in self._pairs)
         # On some of the rows the best of many candidates looks better than it is.
         thinned = self.rows.size < problem.n_rows
         self._noise = 2.0 * log(self.count) / self.rows.size if thinned else 0.0
 
-    def _pair_levels(self, held: int, most: int) -> tuple[dict[tuple[int, int], PairProducts], int]:
+    def _pair_levels(self, levels: list[Level], most: int) -> tuple[list["_Pairs"], int]:
         """Products of two levels that are too many to hold but not to score.
 
         Also the largest complexity of which all products are looked at.
         """
-        raw = self._raw
-        pairs: dict[tuple[int, int], PairProducts] = {}
+        held = len(levels)
+        pairs: list[_Pairs] = []
         for total in range(held + 1, most + 1):
             for first in range(max(total - held, 1), total // 2 + 1):
                 left, right = first - 1, total - first - 1
-                n_pairs = raw[left].shape[1] * raw[right].shape[1]
-                if n_pairs > _MOST_PAIRS or self._pause():
+                if levels[left].size * levels[right].size > _MOST_PAIRS or self._pause():
                     return pairs, total - 1
-                if n_pairs:
-                    pairs[left, right] = PairProducts(
-                        raw[left], raw[right] if left != right else None
-                    )
-        return pairs, most
+                # Products that have a covariate as a factor are among those of the first pair.
+                atoms_only = first > 1 and total == held + 1
+                pairs.append(self._pairs_of(levels, left, right, atoms_only=atoms_only))
+        return [part for part in pairs if part.count], most
+
+    def _pairs_of(
+        self, levels: list[Level], left: int, right: int, *, atoms_only: bool
+    ) -> "_Pairs":
+        columns, positions = [], []
+        for k in (left, right):
+            chosen = np.flatnonzero(levels[k].without_covariates)
+            whole = np.arange(levels[k].size)
+            columns.append(self._raw[k][:, chosen] if atoms_only else self._raw[k])
+            positions.append(self._starts[k] + (chosen if atoms_only else whole))
+        products = PairProducts(columns[0], columns[1] if left != right else None)
+        return _Pairs(products, left + right + 2, *positions)
 
     def _many_factors(self) -> list[Subsets]:
         """Products of more covariates than the others have, by size."""
@@ -140,12 +165,9 @@ class SimpleFeatures:
             past -= len(part)
         raise IndexError(position)
 
-    def _pair(self, first: int, second: int, i: int, j: int) -> Feature:
-        starts = self._starts
-        return multiply(
-            self._maker.feature(int(starts[first]) + i),
-            self._maker.feature(int(starts[second]) + j),
-        )
+    def _pair(self, pairs: "_Pairs", i: int, j: int) -> Feature:
+        left, right = int(pairs.left[i]), int(pairs.right[j])
+        return multiply(self._maker.feature(left), self._maker.feature(right))
 
     def best(self, baselines: Baselines, count: int) -> list[list[Feature]]:
         """The features of largest expected gain beside each baseline, which is on these rows."""
@@ -155,8 +177,8 @@ class SimpleFeatures:
             gain = partial(self._gain, score_test.gain)
             ranked = list(self._best_held(gain, shares[k], count))
             if np.any(residual := baselines.residuals[:, k]):
-                for levels in self._pairs:
-                    ranked += self._best_pairs(gain, residual, levels, count)
+                for pairs in self._pairs:
+                    ranked += self._best_pairs(gain, residual, pairs, count)
                 if len(self._names) < self._problem.table.n_columns:
                     ranked += self._best_outsiders(gain, residual, count)
             ranked = [pair for pair in ranked if pair[0] > -np.inf]
@@ -183,13 +205,13 @@ class SimpleFeatures:
         self,
         gain: Callable[[Scored], FloatArray],
         residual: FloatArray,
-        levels: tuple[int, int],
+        pairs: "_Pairs",
         count: int,
     ) -> Iterator[Ranked]:
         """The best products of a feature of one level and one of another."""
-        n_right = self._raw[levels[1]].shape[1]
+        n_right = pairs.right.size
         place, value = np.empty(0, np.int64), np.empty(0, np.float32)
-        for start, first, shares in self._pairs[levels].shares(residual):
+        for start, first, shares in pairs.products.shares(residual):
             flat = shares.ravel()
             # Of later blocks few are better than the best so far.
             least = value[-1] if value.size == count else _least_of_best(flat, count)
@@ -199,12 +221,12 @@ class SimpleFeatures:
             value = np.concatenate([value, flat[some]])
             order = np.lexsort((place, -value))[:count]
             place, value = place[order], value[order]
-            if self._pause() and start + shares.shape[0] < self._raw[levels[0]].shape[1]:
-                self.unseen.append(f"some products of complexity {sum(levels) + 2}")
+            if self._pause() and start + shares.shape[0] < pairs.left.size:
+                self.unseen.append(f"some products of complexity {pairs.complexity}")
                 break
-        price = self._problem.model_prior.feature_log_prior(self._pair(*levels, 0, 0))
+        price = self._problem.model_prior.feature_log_prior(self._pair(pairs, 0, 0))
         for value_, at in zip(gain(value) + price, place.tolist(), strict=True):
-            yield float(value_), partial(self._pair, *levels, *divmod(at, n_right))
+            yield float(value_), partial(self._pair, pairs, *divmod(at, n_right))
 
     def _best_outsiders(
         self, gain: Callable[[Scored], FloatArray], residual: FloatArray, count: int

@@ -37,7 +37,8 @@ class Level:
     ``made[:, 1:]`` are the positions of what it was made from. Positions count over all
     levels. An atom is a feature that is not a product; a product is generated once, by
     multiplying with its largest atom last. Squares of 0/1 and of plus-minus-c columns and
-    functions of two-valued ones say nothing new and are left out.
+    functions of two-valued ones say nothing new and are left out. Features ``without_covariates``
+    are neither covariates nor products of one.
     """
 
     columns: Matrix
@@ -45,6 +46,7 @@ class Level:
     largest_atom: Index
     two_valued: Mask
     no_square: Mask
+    without_covariates: Mask
 
     @property
     def size(self) -> int:
@@ -92,7 +94,8 @@ def build_levels(
     columns = np.column_stack([table.column(name)[rows] for name in names])
     atoms = np.arange(len(names), dtype=np.int64)
     made = np.column_stack([np.full(len(names), _COVARIATE), atoms, atoms])
-    levels = [Level(columns, made, atoms, *_two_valued(columns))]
+    without: Mask = np.zeros(len(names), dtype=np.bool_)
+    levels = [Level(columns, made, atoms, *_two_valued(columns), without)]
     with np.errstate(all="ignore"):
         for complexity in range(2, most + 1):
             level = _next_level(transforms, levels, complexity, pause)
@@ -175,7 +178,12 @@ def _next_level(
             into = columns[:, place : place + chosen.size]
             np.multiply(one[:, chosen], other[:, partner], out=into)
             place += chosen.size
-    return Level(columns, np.concatenate(made), np.concatenate(largest), *_two_valued(columns))
+    whole, atoms = np.concatenate(made), np.concatenate(largest)
+    before = np.concatenate([level.without_covariates for level in levels])
+    # An atom of this level, or a product of two that both have none.
+    without = np.arange(len(whole)) < n_atoms
+    without[n_atoms:] = before[whole[n_atoms:, 1]] & before[whole[n_atoms:, 2]]
+    return Level(columns, whole, atoms, *_two_valued(columns), without)
 
 
 class Maker:

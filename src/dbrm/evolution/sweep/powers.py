@@ -32,6 +32,8 @@ _WORTH = 0.9
 # Distances of a constant from the extremes of the data, as shares of their range; constants that
 # are refined, and how often.
 _DISTANCES, _TRIED, _HALVINGS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 2, 10
+# Eigenvalues below this share of the largest one are zero to rounding.
+_SINGULAR = 1e-15
 # Share of rows of one sign that makes the others outliers.
 _ONE_SIGN = 0.95
 
@@ -131,7 +133,7 @@ def log_linear_exponents(logs: Matrix, target: Column, weight: Column) -> FloatA
     # Constants are tried nearer and nearer to the extremes, on a scale of their distances.
     distances = (high - low) * np.array(_DISTANCES)
     constants = [0.0, *(low - distances), *(high + distances)]
-    fits = [_product_fit(logs, target - constant, weight) for constant in constants]
+    fits = _product_fits(logs, target, constants, weight)
     for k in np.argsort([left for left, _, _ in fits], kind="stable")[:_TRIED]:
         left, estimate, error = _refined(fits[k], constants[k], logs, target, weight)
         if not left < 1.0 - _WORTH:
@@ -145,8 +147,25 @@ def log_linear_exponents(logs: Matrix, target: Column, weight: Column) -> FloatA
 _Fit = tuple[float, FloatArray, FloatArray]
 
 
-def _product_fit(logs: Matrix, target: Column, weight: Column) -> _Fit:
-    """Share of the target's variation that a product leaves; its exponents and their errors."""
+def _product_fits(
+    logs: Matrix, target: Column, constants: Sequence[float], weight: Column
+) -> list[_Fit]:
+    """Share of the variation of the target, less each constant, that a product leaves.
+
+    Also its exponents and their errors.
+    """
+    shifted = target - np.array(constants)[:, None]
+    outside = np.all(shifted > 0.0, axis=1) | np.all(shifted < 0.0, axis=1)
+    with np.errstate(all="ignore"):
+        found = iter(_fits_of_one_sign(logs, shifted[outside], weight) if outside.any() else ())
+        return [
+            next(found) if of_one_sign else _fit_of_most(logs, values, weight)
+            for values, of_one_sign in zip(shifted, outside, strict=True)
+        ]
+
+
+def _fit_of_most(logs: Matrix, target: Column, weight: Column) -> _Fit:
+    """The fit to the rows of one sign, where nearly all are; to all that are not zero otherwise."""
     positive, negative = target > 0.0, target < 0.0
     used = positive | negative
     if used.sum() <= logs.shape[1] + 2:
@@ -155,15 +174,32 @@ def _product_fit(logs: Matrix, target: Column, weight: Column) -> _Fit:
         # A few rows of the other sign are noise.
         if sign.mean() > _ONE_SIGN:
             used = sign
-    size = np.abs(target[used])
+    return _fits_of_one_sign(logs[used], target[None, used], weight[used])[0]
+
+
+def _fits_of_one_sign(logs: Matrix, targets: Matrix, weight: Column) -> list[_Fit]:
+    """Regressions of several targets, none of them zero, which are the rows of a matrix."""
+    sizes = np.abs(targets)
     # An error of the target is divided by it on the log scale.
-    root = weight[used] * size
-    root = np.minimum(root, 10.0 * np.median(root))
-    design = np.column_stack([np.ones(size.size), logs[used]])
-    response = np.log(size)
-    estimate, error, left = _regression(design * root[:, None], response * root)
-    centred = (response - np.average(response, weights=root**2)) * root
-    return left / max(float(centred @ centred), 1e-300), estimate[1:], error[1:]
+    roots = weight * sizes
+    roots = np.minimum(roots, 10.0 * np.median(roots, axis=1, keepdims=True))
+    responses = np.log(sizes)
+    design = np.column_stack([np.ones(len(logs)), logs])
+    first, second = np.triu_indices(design.shape[1])
+    squares = roots * roots
+    grams = np.empty((len(targets), design.shape[1], design.shape[1]))
+    grams[:, first, second] = squares @ (design[:, first] * design[:, second])
+    grams[:, second, first] = grams[:, first, second]
+    estimates, inverses = _solved(grams, (squares * responses) @ design)
+    left = np.sum(((responses - estimates @ design.T) * roots) ** 2, axis=1)
+    centred = responses - np.sum(squares * responses, axis=1, keepdims=True) / np.sum(
+        squares, axis=1, keepdims=True
+    )
+    variation = np.maximum(np.sum((centred * roots) ** 2, axis=1), 1e-300)
+    variance = left / max(design.shape[0] - design.shape[1], 1)
+    errors = np.sqrt(np.maximum(inverses, 0.0) * variance[:, None])
+    shares = np.where(np.isfinite(left), left / variation, np.inf)
+    return list(zip(shares.tolist(), estimates[:, 1:], errors[:, 1:], strict=True))
 
 
 def _refined(fit: _Fit, constant: float, logs: Matrix, target: Column, weight: Column) -> _Fit:
@@ -173,8 +209,9 @@ def _refined(fit: _Fit, constant: float, logs: Matrix, target: Column, weight: C
     edge = float(target.min() if constant < target.mean() else target.max())
     distance, factor = constant - edge, 1.5
     for _ in range(_HALVINGS):
-        for changed in (distance * factor, distance / factor):
-            other = _product_fit(logs, target - edge - changed, weight)
+        tried = (distance * factor, distance / factor)
+        others = _product_fits(logs, target, [edge + changed for changed in tried], weight)
+        for other, changed in zip(others, tried, strict=True):
             if other[0] < fit[0]:
                 fit, distance = other, changed
                 break
@@ -216,13 +253,32 @@ def _regression(design: Matrix, response: Column) -> tuple[FloatArray, FloatArra
         nothing = np.full(lengths.size, np.nan)
         return nothing, nothing, np.inf
     design = design / lengths
-    inverse = np.linalg.pinv(design.T @ design, hermitian=True)
-    estimate = inverse @ (design.T @ response)
+    estimates, inverses = _solved((design.T @ design)[None], (design.T @ response)[None])
+    estimate, inverse = estimates[0], inverses[0]
     rest = response - design @ estimate
     left = float(rest @ rest)
     variance = left / max(len(response) - design.shape[1], 1)
-    error = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance)
+    error = np.sqrt(np.maximum(inverse, 0.0) * variance)
     return estimate / lengths, error / lengths, left
+
+
+def _solved(grams: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+    """Solutions of several normal equations, and the diagonals of the inverse matrices.
+
+    By the pseudoinverse, as columns may depend on others; not a number where a matrix is none.
+    """
+    lengths = np.sqrt(np.einsum("kii->ki", grams))
+    lengths = np.where(lengths > 0.0, lengths, 1.0)
+    grams = grams / (lengths[:, :, None] * lengths[:, None, :])
+    sound = np.asarray(np.isfinite(grams).all(axis=(1, 2)) & np.isfinite(right).all(axis=1))
+    values, axes = np.linalg.eigh(np.where(sound[:, None, None], grams, 0.0))
+    kept = values > _SINGULAR * values[:, -1:]
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    turned = np.einsum("kij,ki->kj", axes, right / lengths) * inverse
+    solutions = np.einsum("kij,kj->ki", axes, turned) / lengths
+    diagonals = np.einsum("kij,kj->ki", axes * axes, inverse) / lengths**2
+    solutions[~sound] = diagonals[~sound] = np.nan
+    return solutions, diagonals
 
 
 def _rounded(estimate: FloatArray, error: FloatArray) -> tuple[FloatArray, Mask]:
