@@ -92,7 +92,7 @@ class InformationRule:
         # A dummy of k rows has about k effective rows, and the median takes time.
         if effective_rows(column, self.weights) > 3.0 * self.least:
             return False
-        apart = np.abs(column - np.median(column))
+        apart = np.abs(column - _median(column))
         return float(self.weights @ (apart > _SAME * np.max(apart))) < self.least
 
     def status(self, feature: Feature, columns: ColumnCache) -> Status:
@@ -163,6 +163,13 @@ def effective_rows(column: Column, weights: Column) -> float:
         squares /= peak
         weighted = weights * squares
         return float(np.sum(weighted)) ** 2 / float(weighted @ squares)
+
+
+def _median(column: Column) -> float:
+    """The median of finite numbers, without the checks of NumPy's, which take longer."""
+    low, high = (column.size - 1) // 2, column.size // 2
+    parted = np.partition(column, (low, high))
+    return 0.5 * float(parted[low]) + 0.5 * float(parted[high])
 
 
 def _two_valued(column: Column) -> bool:

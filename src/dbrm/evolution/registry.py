@@ -6,12 +6,13 @@ aliases. Candidates are found by a fingerprint of the standardised column and
 confirmed on all rows.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
-from dbrm._typing import Column
+from dbrm._typing import Column, IntArray
 from dbrm.data import Table
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.weight_draws import WeightDraws
@@ -55,10 +56,13 @@ class Registry:
 
     def number(self, feature: Feature, column: Column) -> int:
         """Number of a feature with this training column; a new one if it is new."""
-        known = self.recognise(feature, column)
+        known = self._by_key.get(feature.key)
         if known is not None:
             return known
         mark = affine_mark(column)
+        known = self._same_column(feature, column, mark)
+        if known is not None:
+            return known
         fresh = len(self.features)
         self.features.append(feature)
         self._keys.append(split_key(feature.key))
@@ -70,9 +74,12 @@ class Registry:
     def recognise(self, feature: Feature, column: Column) -> int | None:
         """Number of a column met before; a spelling that is new becomes an alias of it."""
         known = self._by_key.get(feature.key)
-        if known is not None:
-            return known
-        for candidate in self._by_print.get(affine_mark(column), ()):
+        return (
+            known if known is not None else self._same_column(feature, column, affine_mark(column))
+        )
+
+    def _same_column(self, feature: Feature, column: Column, mark: bytes) -> int | None:
+        for candidate in self._by_print.get(mark, ()):
             columns, _ = evaluate([self.features[candidate]], self._table)
             if same_up_to_affine(column, columns[:, 0]):
                 self.alias(candidate, feature)
@@ -140,13 +147,17 @@ def simpler(first: Feature, second: Feature) -> bool:
 def affine_mark(column: Column) -> bytes:
     """Hash of a column that affine maps leave alone (up to rounding)."""
     standard = _standardise(column)
-    rows = np.linspace(0, column.size - 1, min(column.size, _ROWS)).astype(np.int64)
-    sample = standard[rows]
+    sample = standard[_marked_rows(column.size)]
     visible = np.flatnonzero(np.abs(sample) > 1e-3)
     if visible.size and sample[visible[0]] < 0:
         sample = -sample
     rounded = np.round(sample * 10**_DIGITS) + 0.0
     return blake2b(rounded.tobytes(), digest_size=_MARK).digest()
+
+
+@lru_cache(maxsize=16)
+def _marked_rows(n_rows: int) -> IntArray:
+    return np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(np.int64)
 
 
 def same_up_to_affine(first: Column, second: Column) -> bool:

@@ -73,6 +73,8 @@ _LEAST_LEFT, _LEAST_SECONDS, _LOOK_SHARE = 0.1, 0.5, 0.7
 _FEW_TERMS = 3
 # Nats by which features must raise the best model to start chains anew.
 _WORTH = 3.0
+# Searches of fewer populations have a short sweep, without laws unless these are asked for.
+_SHORT = 5
 # Chains are added up to this number.
 _MOST_CHAINS = 12
 # Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.
@@ -314,7 +316,9 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     simple = sweep_features(alone, settings.sweep, pause, unseen.append)
     numbers = sweep_numbers(alone, simple, pause)
     laws = []
-    if settings.resolved(settings.family, problem.n_rows).sweep_projections:
+    resolved = settings.resolved(settings.family, problem.n_rows)
+    short = settings.sweep_projections is None and settings.n_populations < _SHORT
+    if resolved.sweep_projections and not short:
         laws = sweep_projections(alone, simple, pause)
     swept = tuple(_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started

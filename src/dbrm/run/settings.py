@@ -115,7 +115,8 @@ class Settings:
         Whether the sweep also looks for laws of one term,
         :math:`F g(\alpha_0 + \sum_r \alpha_r F_r)`, alone or beside simple features, by inverting
         :math:`g` on a Gaussian response; they join the pool. By default it does wherever a
-        transform can be inverted (powers, ``exp``, ``log_abs``), but not under the paper's presets.
+        transform can be inverted (powers, ``exp``, ``log_abs``), but not under the paper's presets
+        and not before a search of fewer than five populations.
     population_size, n_populations
         Number of features in a population, and most populations per chain.
     patience

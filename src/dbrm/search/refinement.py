@@ -75,7 +75,7 @@ _ACCURATE = 0.1
 _FAR, _SHORTLIST = 60.0, 3_000
 # All models of populations of this size are evaluated.
 _SMALL = 4
-# Evaluations at a time (later half of those made), and most evaluations of one population.
+# Evaluations at a time (later as many as were made), and most evaluations of one population.
 _BATCH, _MOST = 16, 2_000
 # How often neighbours are evaluated again because one is the new best model.
 _MOVES = 5
@@ -257,7 +257,7 @@ class _Found:
             n_wanted = int(np.count_nonzero(left > effort.share))
             if n_wanted == 0:
                 return
-            most = min(max(_BATCH, self.n // 2), _MOST - self.n, n_wanted)
+            most = min(max(_BATCH, self.n), _MOST - self.n, n_wanted)
             self.evaluate(models[order[:most]])
 
     def _probe(self, candidates: _Candidates, effort: _Effort, most: int) -> None:
@@ -288,13 +288,17 @@ class _Found:
 
     def _best_by_feature(self, candidates: _Candidates, errors: "_Errors", n_best: int) -> IntArray:
         """Best models with and without each feature, before and after the correction."""
+        if not candidates.models.size:
+            return candidates.models
         corrected = errors.correct(candidates.models)[0]
         rows: list[IntArray] = []
         for values in (candidates.approximate[candidates.models], corrected):
             order = np.argsort(-values, kind="stable")
             masks = candidates.masks_of(candidates.models)[order] > 0.0
-            for column in masks.T:
-                rows += [order[column][:n_best], order[~column][:n_best]]
+            for inside in (masks, ~masks):
+                count = np.cumsum(inside, axis=0, dtype=np.int32)
+                # Where a feature is in fewer models, the best one of all once more.
+                rows += [order[np.argmax(count == nth + 1, axis=0)] for nth in range(n_best)]
         return candidates.models[np.concatenate(rows)]
 
     def agrees(self, candidates: _Candidates) -> bool:

@@ -29,8 +29,10 @@ Single = npt.NDArray[np.float32]
 Ranked = tuple[float, Callable[[], Feature]]
 
 # Cells (rows times features) held at once, in all and as a share of data out of core, which are to
-# need little memory beside themselves; and cells of products of many covariates.
+# need little memory beside themselves; and cells of products of many covariates, of which a search
+# of fewer populations than so many has a share.
 _MOST_CELLS, _OUT_OF_CORE_SHARE, _PRODUCT_CELLS = 20_000_000, 0.5, 8_000_000
+_MANY_POPULATIONS = 10
 # Rows on which features are ranked, and the fewest on which ranking is not too noisy.
 _MOST_ROWS, _FEWEST_ROWS = 2_000, 1_000
 # Most pairs of columns whose products are scored in one round.
@@ -136,7 +138,8 @@ class SimpleFeatures:
         if largest > self.complexity and self._pause():
             self.unseen.append(f"products of more than {self.complexity} covariates")
             return []
-        count = _PRODUCT_CELLS // max(self.rows.size, _FEW_ROWS)
+        share = min(self._problem.budget.n_populations / _MANY_POPULATIONS, 1.0)
+        count = int(share * _PRODUCT_CELLS) // max(self.rows.size, _FEW_ROWS)
         # The generator is the same in every run: the sweep is not random.
         rng = np.random.default_rng(0)
         return list(draw_subsets(rng, len(self._names), self.complexity + 1, largest, count))

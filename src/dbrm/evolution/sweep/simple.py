@@ -31,8 +31,9 @@ _MOST_ROWS = 10_000
 _TAKE_FIRST, _TAKE_LATER, _ROUNDS = 60, 15, 14
 # Features scored again for each one that is taken.
 _WIDER = 3
-# Passes over the leaders to exchange them, and most features weighed against each other.
-_EXCHANGES, _MOST_CANDIDATES = 2, 20
+# Passes over the leaders to exchange them, populations of a chain for each (a short search has a
+# short sweep), and most features weighed against each other.
+_EXCHANGES, _POPULATIONS_PER_PASS, _MOST_CANDIDATES = 2, 5, 20
 # Most features taken in because they are combinations of the leaders.
 _MOST_COMBINED = 8
 # Share of a column's variance outside a span below which it counts as inside.
@@ -121,7 +122,8 @@ class _Sweep:
         gain, in the order in which they were found.
         """
         leaders = self._find_leaders()
-        for _ in range(_EXCHANGES):
+        n_populations = self._problem.budget.n_populations
+        for _ in range(min(_EXCHANGES, n_populations // _POPULATIONS_PER_PASS)):
             before = set(leaders)
             leaders = self._exchange(leaders)
             if set(leaders) == before or self._pause():
