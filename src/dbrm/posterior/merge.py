@@ -302,13 +302,15 @@ def _refine(
 
     If other models lead afterwards, because the first ones had lost digits, those are recomputed
     next. The evidence of a subsample may rank models far from where they belong: then the first
-    `REFINE_MOST` are recomputed, however far behind they seem to be.
+    `REFINE_MOST` are recomputed, however far behind they seem to be. Where all models turn out to
+    have dependent columns, as approximations of a law without noise may, they keep the evidence
+    that the search gave them, and their fits a status that says so.
 
     Returns
     -------
     The models, and the rows of those recomputed.
     """
-    refined = np.zeros(len(models), dtype=np.bool_)
+    given, refined = models, np.zeros(len(models), dtype=np.bool_)
     refines = problem.out_of_core is not None or problem.engine.refines or bool(problem.completed)
     once = problem.subsampled or bool(problem.completed)
     rounds = 1 if once else REFINE_ROUNDS
@@ -323,6 +325,8 @@ def _refine(
             break
         models, leading = _refine_rows(models, leading, problem, registry)
         refined[leading] = True
+    if not once and not np.isfinite(_log_posterior(models)).any():
+        return given, np.empty(0, dtype=np.int64)
     return models, np.flatnonzero(refined)
 
 

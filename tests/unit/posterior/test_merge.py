@@ -185,3 +185,17 @@ def test_a_lone_null_model_is_refined_too(problem, rng):
     engine = GaussianEngine(rng.normal(size=30), Jeffreys())
     merged = merge_chains([chain({"": 5.0})], replace(problem, engine=engine))
     assert as_mapping(merged) == {"": 1.0}
+
+
+def test_models_that_all_turn_out_dependent_keep_their_evidence(problem):
+    """Otherwise nothing is left, and all probabilities are NaN."""
+
+    def all_dependent(_, masks):
+        return np.full(len(masks), -np.inf), np.full(len(masks), Status.RANK_DEFICIENT)
+
+    engine = SimpleNamespace(refines=True, log_evidence_of=all_dependent)
+    models = {"x": -1.0, "x+z": -3.0}
+    merged = merge_chains([chain(models)], replace(problem, engine=engine), "union")
+    assert merged.probability.sum() == pytest.approx(1.0)
+    assert merged.models.log_evidence.tolist() == [-1.0, -3.0]
+    assert merged.n_refined == 0
