@@ -264,3 +264,26 @@ def test_classes_have_the_probabilities_of_predict_proba(classes, table, width):
         assert chosen == str(posterior.predict(row)[0])
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert (page.locator("#whatif .moves").count() == 1) == posterior.family.ordered
+
+
+@pytest.mark.parametrize("family", ["student_t", "beta", "zero_inflated_poisson"])
+def test_other_families_have_means_with_intervals(family, browser, table, tmp_path):
+    rng = np.random.default_rng(4)
+    eta = linear(table)
+    y = {
+        "student_t": lambda: eta + 0.3 * rng.standard_t(3, len(eta)),
+        "beta": lambda: rng.beta(8 / (1 + np.exp(-eta)), 8 / (1 + np.exp(eta))).clip(0.001, 0.999),
+        "zero_inflated_poisson": lambda: rng.poisson(np.exp(eta)) * (rng.random(len(eta)) > 0.3),
+    }[family]()
+    posterior = dbrm.fit(table, pd.Series(y, name="y"), family=family, **EFFORT)
+    posterior.report(tmp_path / "run.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "run.html").as_uri())
+    for position in (3, 77):
+        row = table.iloc[[position]]
+        set_row(page, row.iloc[0].to_dict())
+        assert answer(page)[0] == pytest.approx(posterior.predict(row)[0], rel=CLOSE, abs=CLOSE)
+        of_mean = posterior.predict_interval(row, of="mean")[0]
+        np.testing.assert_allclose(interval(page, "of-mean"), of_mean, rtol=CLOSE, atol=CLOSE)
+    assert not page.locator("#whatif .of-response").is_visible()
+    page.close()

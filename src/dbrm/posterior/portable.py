@@ -39,7 +39,16 @@ __all__ = ["Formula", "first_models", "portable_predictor"]
 Formula = tuple[Sequence[Feature], Sequence[float]]
 
 # Families whose mean is the inverse link of the linear predictor, averaged over coefficients.
-_FAMILIES = ("gaussian", "binomial", "poisson", "negative_binomial", "gamma")
+_FAMILIES = (
+    "beta",
+    "binomial",
+    "gamma",
+    "gaussian",
+    "negative_binomial",
+    "poisson",
+    "student_t",
+    "zero_inflated_poisson",
+)
 _LINKS = ("identity", "logit", "probit", "cloglog", "log")
 # A t distribution with more degrees of freedom is a normal one.
 _NORMAL = 1e12
