@@ -39,8 +39,9 @@ _FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
 _ALGEBRAIC, _ALGEBRAIC_TERMS = 40, 4
 _SHORT, _SHORT_TERMS = 60, 3
 _WIDE, _WIDE_TERMS = 600, 3
-# Subsets of each size whose gain is looked at, those fitted to the response, and laws returned.
-_LISTED, _FITTED, _TAKE = 8, 16, 8
+# Subsets of each size whose gain is looked at, ratios whose numbers are estimated, those fitted to
+# the response, and laws returned.
+_LISTED, _CHECKED, _FITTED, _TAKE = 8, 24, 16, 8
 # Laws whose gain is further below the best one (nats) are left out.
 _WINDOW = 30.0
 # Share of a column's squares beside others below which it is one of them.
@@ -182,13 +183,15 @@ class _RatioSearch:
                 above = tuple(j for j in members if j < n_terms)
                 under = tuple(others[j - n_terms] for j in members if j >= n_terms)
                 if under or lead != -1:
-                    ratio = self._weighed(source, terms, above, (lead, *under), left)
-                    # Below zero there is nothing to be had, however well zero is met.
-                    if ratio.gain > self._least:
-                        numbers = _Numbers(ratio, self._y)
-                        left = numbers.left_of_target(numbers.start())
-                        found.append(self._weighed(source, terms, above, ratio.below, left))
-        return found
+                    found.append(self._weighed(source, terms, above, (lead, *under), left))
+        found.sort(key=lambda ratio: -ratio.gain)
+        return [self._checked(ratio) for ratio in found[:_CHECKED] if ratio.gain > self._least]
+
+    def _checked(self, ratio: _Ratio) -> _Ratio:
+        """Its gain by what the ratio leaves: on the linear scale zero over zero would do."""
+        numbers = _Numbers(ratio, self._y)
+        left = numbers.left_of_target(numbers.start())
+        return self._weighed(ratio.source, ratio.terms, ratio.above, ratio.below, left)
 
     def _subsets(
         self, target: Column, weight: Column, columns: Matrix, most: int
