@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -251,27 +251,31 @@ def measure_accuracy(device, seeds, seconds, found, keep):
     seconds; those `found` before are not run again.
     """
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    found, ends = list(found), perf_counter() + seconds
+    ends, lock, found = perf_counter() + seconds, threading.Lock(), list(found)
+
+    def collect(future):
+        if not future.cancelled():
+            with lock:
+                found.extend(future.result())
+                keep(found)
+
     done = {(row["data"], row["seed"]) for row in found}
     places = (
         {"breast cancer": "cpu"} if device == "cpu" else {"breast cancer": "cpu", "spam": device}
     )
     pools, waiting = [], []
     for name, where in places.items():
-        tasks = [(where, name, seed) for seed in range(seeds) if (name, seed) not in done]
         pools.append(ProcessPoolExecutor(max(os.cpu_count() // 2, 1), get_context("spawn")))
-        # The first one compiles the programs of all others.
-        for task in tasks[:1]:
-            found += pools[-1].submit(score_arms, *task).result()
-            keep(found)
-        waiting += [pools[-1].submit(score_arms, *task) for task in tasks[1:]]
-    for future in as_completed(waiting):
-        if not future.cancelled():
-            found += future.result()
-            keep(found)
-        if perf_counter() > ends:
-            for other in waiting:
-                other.cancel()
+        tasks = [(where, name, seed) for seed in range(seeds) if (name, seed) not in done]
+        for number, task in enumerate(tasks):
+            waiting.append(pools[-1].submit(score_arms, *task))
+            waiting[-1].add_done_callback(collect)
+            if number == 0:
+                # It compiles the programs of all others.
+                wait(waiting[-1:])
+    wait(waiting, timeout=max(ends - perf_counter(), 0.0))
+    for future in waiting:
+        future.cancel()
     for pool in pools:
         pool.shutdown()
     return found

@@ -15,6 +15,8 @@ __all__ = ["can_halve", "evaluate_all"]
 
 # Largest error of a log likelihood.
 _ACCURATE = 1e-9
+# Models after which it is clear whether one step is enough for most of them.
+_ENOUGH = 512
 
 
 def can_halve(problem: DeviceProblem) -> bool:
@@ -30,6 +32,9 @@ def evaluate_all(
     beta, inverse = _expand(problem)
     order = _order(problem, beta, inverse)
     codes, found = _halve(problem, order, beta, inverse, report)
+    if codes.size < 1 << problem.base.size:
+        nothing = np.zeros(1 << problem.base.size)
+        return nothing, nothing.astype(np.uint8), nothing.astype(np.bool_)
     free = problem.half_log_penalty[problem.n_fixed :]
     sizes, half = np.array([problem.base.size]), free.sum(keepdims=True)
     for column in order:
@@ -66,14 +71,20 @@ def _halve(
     inverse: Matrix,
     report: CountCallback | None,
 ) -> tuple[IntArray, Maxima]:
-    """Maxima of all subsets, and their codes; all columns together come first."""
+    """Maxima of all subsets, and their codes; all columns together come first.
+
+    Ends early where few models converge.
+    """
     on, size, batches = load_program(), len(order), problem.batches
     shape = float(problem.base.problem.start.numbers[1])
     n_states = max(1 << max(size - 1, 0), 2 * batches[0])
     states = on.place_states(problem.device, n_states, problem.width, beta, inverse)
     codes = np.array([(1 << size) - 1])
-    parts = []
+    # The model with all columns, where the expansion was made, is evaluated as any other.
+    parts: list[tuple[Any, ...]] = [(1, [-np.inf], [np.inf], [np.inf], *([0.0],) * 4)]
     for step, column in enumerate(order):
+        if codes.size == _ENOUGH and np.mean(_gather(problem, parts).converged) < 0.5:
+            break
         n_before, codes = codes.size, np.concatenate([codes, codes ^ (1 << column)])
         batch = max(b for b in batches if b <= max(n_before, batches[0]))
         for place in range(0, n_before, batch):
@@ -88,9 +99,7 @@ def _halve(
             parts.append((models.size, *numbers, *_look(problem, models, moved, shape)))
         if report is not None:
             report(codes.size, 1 << size)
-    # The model with all columns, where the expansion was made, is evaluated as any other.
-    first = (1, [-np.inf], [np.inf], [np.inf], *([0.0],) * 4)
-    return codes, _gather(problem, [first, *parts])
+    return codes, _gather(problem, parts)
 
 
 def _look(problem: DeviceProblem, models: IntArray, beta: Any, shape: float) -> tuple[Any, ...]:

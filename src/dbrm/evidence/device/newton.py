@@ -53,7 +53,7 @@ def _maximise(problem: DeviceProblem, mask: Matrix, n_models: int) -> Maxima:
         scale = _scale(problem, shape)
         if np.all(np.abs(np.log(shape / before))[on.to_host(done)] < _SAME_SHAPE):
             break
-        start = (beta, np.full(len(mask), -np.inf))
+        start = (beta, beta, np.full(len(mask), -np.inf))
     looked: tuple[Any, ...] = (values,)
     if problem.is_strict or problem.alternates:
         looked = on.finish(

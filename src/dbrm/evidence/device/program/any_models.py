@@ -41,8 +41,8 @@ def start_at(
     starts: tuple[Array, ...],
     shape: Array,
     scale: Array,
-) -> tuple[Array, Array]:
-    """Coefficients to start from, and the objective that they must not fall behind.
+) -> tuple[Array, Array, Array]:
+    """Coefficients to start from, where they come from, and the objective there.
 
     One scoring step from the fit of all columns or, where there is none or that leads below the
     null model, from the null model; as the compiled `begin`.
@@ -57,7 +57,8 @@ def start_at(
     new, _, _ = add_up(likelihood, rows, second, shape, value=True, gram=False)
     objective = scale * new - 0.5 * jnp.sum(penalty * second * second, axis=1)
     better = is_second & (objective >= before)
-    return jnp.where(better[:, None], second, plain), jnp.where(better, -jnp.inf, before)
+    start = jnp.where(better[:, None], second, plain)
+    return start, null * mask, jnp.where(better, -jnp.inf, before)
 
 
 @in_64_bits
@@ -67,18 +68,18 @@ def newton(
     rows: Rows,
     mask: Array,
     penalty: Array,
-    start: tuple[Array, Array],
+    start: tuple[Array, Array, Array],
     shape: Array,
     scale: Array,
     limits: Array,
 ) -> tuple[Array, Array, Array, Array]:
-    """Maximise ``scale * log likelihood - penalty`` of models by undamped Newton steps.
+    """Maximise ``scale * log likelihood - penalty`` by Newton steps, halved if that falls.
 
     `limits` are the most iterations, the largest move of a linear predictor still to be made, the
     value of a perfect fit, and the number of observations where the dispersion is profiled, else
     zero. Returns coefficients, values with what is left to gain, which models converged, and which
-    are separated: predictors still move where there is nothing left to gain. A model whose
-    objective falls is neither: it needs damping.
+    are separated: predictors still move where there is nothing left to gain. Models that take more
+    iterations are neither.
     """
     most, near, saturated, profiled = limits
 
@@ -87,7 +88,8 @@ def newton(
         return (iteration < most) & ~jnp.all(done | failed)
 
     def improve(state: Any) -> Any:
-        iteration, beta, steps, before, values, done, failed = state
+        iteration, origin, steps, before, values, done, failed = state
+        beta = origin + steps
         value, score, hessian = add_up(likelihood, rows, beta, shape, value=True, gram=True)
         objective = scale * value - 0.5 * jnp.sum(penalty * beta * beta, axis=1)
         gradient = (scale[:, None] * score - penalty * beta) * mask
@@ -99,21 +101,24 @@ def newton(
         tolerance = _REMAINDER * jnp.where((profiled > 0) & (scale == 1.0), share, 1.0)
         small = decrement * (jnp.minimum(move, 1.0) if likelihood.quadratic else 1.0) < tolerance
         active = ~(done | failed)
-        fell = ~(objective >= before - 1e-12 * (1.0 + jnp.abs(before)))
-        failed |= active & ((fell & (before > -jnp.inf)) | ~jnp.isfinite(decrement))
-        active &= ~failed
-        done |= active & ((small & (move <= near)) | ((decrement < tolerance) & (move > _RUNAWAY)))
-        beta = jnp.where(active[:, None], beta + step, beta)
-        steps = jnp.where(active[:, None], step, steps)
-        values = jnp.where(active, value + 0.5 * decrement / scale, values)
-        before = jnp.where(active, objective, before)
-        return iteration + 1, beta, steps, before, values, done, failed
+        fell = ~(objective >= before - 1e-12 * (1.0 + jnp.abs(before))) & (before > -jnp.inf)
+        rose = active & ~fell
+        failed |= rose & ~jnp.isfinite(decrement)
+        rose &= ~failed
+        done |= rose & ((small & (move <= near)) | ((decrement < tolerance) & (move > _RUNAWAY)))
+        origin = jnp.where(rose[:, None], beta, origin)
+        shorter = jnp.where((active & fell)[:, None], 0.5 * steps, steps)
+        steps = jnp.where(rose[:, None], step, shorter)
+        values = jnp.where(rose, value + 0.5 * decrement / scale, values)
+        before = jnp.where(rose, objective, before)
+        return iteration + 1, origin, steps, before, values, done, failed
 
-    beta, before = start
+    beta, origin, before = start
     nothing = jnp.zeros(beta.shape[0], dtype=bool)
     lowest = jnp.full(beta.shape[0], -jnp.inf)
-    state = (jnp.zeros(()), beta, jnp.zeros_like(beta), before, lowest, nothing, nothing)
-    _, beta, steps, _, values, done, _ = jax.lax.while_loop(go_on, improve, state)
+    state = (jnp.zeros(()), origin, beta - origin, before, lowest, nothing, nothing)
+    _, origin, steps, _, values, done, _ = jax.lax.while_loop(go_on, improve, state)
+    beta = origin + steps
     running = done & (jnp.abs(steps) @ rows.reach > _RUNAWAY)
     moves = jax.lax.cond(
         jnp.any(running),
