@@ -299,7 +299,8 @@ def next_population(
     deletion = np.where(inclusion < rule.threshold, rule.deletion, rule.floor)
     survives = rng.random(population.size) >= deletion
     kept = [registry.known(covariate(name)) for name in problem.keep]
-    survives |= np.isin(population.numbers, [number for number in kept if number is not None])
+    is_kept = np.isin(population.numbers, [number for number in kept if number is not None])
+    survives |= is_kept
     if problem.has_heredity_rule:
         terms = population.prior_terms(problem, registry)
         survives = problem.heredity_rule(registry).surviving(terms, survives, inclusion)
@@ -312,7 +313,10 @@ def next_population(
     columns, _ = evaluate(features, problem.table, builder.cache)
     for position in settled:
         builder.settle(features[position], columns[:, position])
-    for position in np.setdiff1d(np.flatnonzero(survives), settled):
+    # Features that settled before and are certain no more may be more than there are places.
+    others = np.setdiff1d(np.flatnonzero(survives), settled)
+    best = np.argsort(-inclusion[others] - is_kept[others], kind="stable")
+    for position in np.sort(others[best[: problem.budget.population_size]]):
         builder.admit(features[position], columns[:, position])
     parents = Parents(
         population=features,

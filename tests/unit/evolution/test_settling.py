@@ -104,6 +104,21 @@ def test_certain_features_settle_and_take_no_place(columns, rng, pose):
     assert opened.min() > 40
 
 
+def test_features_that_are_certain_no_more_leave_when_places_are_few(columns, rng, pose):
+    """Six had settled beside nine others; none of the fifteen is certain any more."""
+    columns = np.column_stack([columns, rng.normal(size=(120, 6))])
+    problem = pose(columns, rng.normal(size=120), population_size=9, max_model_size=15)
+    chain = ChainRecord(problem)
+    population = certain_population(problem, chain)
+    inclusion = np.linspace(0.5, 0.98, 15)
+    following = next_population(rng, problem, chain.registry, Rejections(), population, inclusion)
+    assert following.n_settled == 0
+    assert following.size == 9
+    stayed = np.isin(population.numbers, following.numbers)
+    assert stayed[-3:].all()
+    assert not stayed[:3].any()
+
+
 def test_nothing_settles_where_models_are_no_larger_than_populations(columns, rng, pose):
     problem = pose(columns, rng.normal(size=120), population_size=9, max_model_size=9)
     chain = ChainRecord(problem)

@@ -18,7 +18,7 @@ _SAME_SHAPE = 1e-8
 
 
 def evaluate_models(problem: DeviceProblem, masks: Masks) -> tuple[FloatArray, StatusArray]:
-    """Log evidence and status of each model; those that need damping by the compiled path."""
+    """Log evidence and status; of models that do not converge by the compiled path."""
     values = np.full(len(masks), -np.inf)
     statuses = np.full(len(masks), Status.RANK_DEFICIENT, dtype=np.uint8)
     masks = np.array(masks, dtype=np.bool_, order="C")

@@ -1,8 +1,8 @@
 """Populations of generalised linear models on a graphics processor.
 
 The rows are copied to the device once per population; models are maximised there in batches
-(`dbrm.evidence.device.program`) and scored here, by the functions of the compiled path. Models
-that need damping, such as those of separated classes, are evaluated by the compiled path.
+(`dbrm.evidence.device.program`) and scored here, by the functions of the compiled path, which
+evaluates the models that do not converge there.
 """
 
 from dataclasses import dataclass

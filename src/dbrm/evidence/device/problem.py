@@ -24,8 +24,8 @@ _MOST_NUMBERS = 1 << 27
 # information at the maximum does, and without quadratic convergence.
 _NEAR, _STRICT, _LINEAR = 0.05, 1e-6, 1e-9
 _LARGEST_PENALTY = 1e100
-# Models that take more need damping. Of separated ones the likelihood approaches its supremum
-# by a factor of e in every step.
+# Models that take more are left to the compiled path. Of separated ones the likelihood approaches
+# its supremum by a factor of e in every step.
 _MOST_ITERATIONS = 60
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 
