@@ -29,6 +29,7 @@ from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.sweep.further import Look, further_looks, gain_of
 from dbrm.evolution.sweep.numbers import sweep_numbers
+from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.projections import sweep_projections
 from dbrm.evolution.sweep.simple import sweep_features
 
@@ -66,5 +67,6 @@ __all__ = [
     "run_enumeration",
     "sweep_features",
     "sweep_numbers",
+    "sweep_polynomials",
     "sweep_projections",
 ]

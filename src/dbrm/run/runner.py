@@ -36,6 +36,7 @@ from dbrm.evolution import (
     run_enumeration,
     sweep_features,
     sweep_numbers,
+    sweep_polynomials,
     sweep_projections,
 )
 from dbrm.features import Feature
@@ -315,12 +316,14 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     unseen: list[str] = []
     simple = sweep_features(alone, settings.sweep, pause, unseen.append)
     numbers = sweep_numbers(alone, simple, pause)
-    laws = []
+    laws: list[Feature] = []
+    exact: list[Feature] = []
     resolved = settings.resolved(settings.family, problem.n_rows)
     short = settings.sweep_projections is None and settings.n_populations < _SHORT
     if resolved.sweep_projections and not short:
+        exact = sweep_polynomials(alone, pause, only_exact=True)
         laws = sweep_projections(alone, simple, pause)
-    swept = tuple(_alternated(simple, list(_alternated(laws, numbers))))
+    swept = (*exact, *_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
     limited = "The sweep did not look at {}: there are too many."

@@ -7,6 +7,7 @@ import numpy as np
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.inverses import exponent_of
+from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.ratios import sweep_ratios
 from dbrm.evolution.sweep.simple import sweep_features
@@ -37,7 +38,7 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     def look_deeper(problem: Problem, pause: Pause) -> list[Feature]:
         return sweep_features(problem, complexity + _DEEPER, pause)
 
-    return [sweep_ratios, look_deeper]
+    return [sweep_polynomials, sweep_ratios, look_deeper]
 
 
 def gain_of(problem: Problem, model: Sequence[Feature], features: Sequence[Feature]) -> float:
