@@ -19,16 +19,17 @@ REASONS: dict[str, str] = {
     "candidates": "half of the time goes to functions such as sine and erf in double precision over all rows, a quarter to "
     "inner products. Single precision would be twice as fast, and could not tell laws without noise apart.",
     "gaussian": "the goal was met under the strict price (1.1 s). Under the default price of today more models hold mass, "
-    "and chains lose patience later.",
+    "and chains lose patience later: about sixty populations of twenty milliseconds, most of it drawing newcomers.",
     "logistic": "each time is within its limit. With a thousand rows the posterior is flatter than with ten thousand, where three "
     "features are certain: populations have more models that matter, and chains lose patience later.",
-    "classifier_checks": "the checks fit dozens of tables of a few rows, one model for each class; a population of such a table takes "
-    "30 ms, half of it exact fits, and a chain has a dozen of them at least.",
+    "classifier_checks": "the checks fit dozens of tables of a few rows, several classes by one likelihood for all of them; a population of "
+    "such a table takes twenty milliseconds and more, half of it exact fits, and a chain has a dozen of them at least.",
     "regressor_checks": "the checks fit dozens of tiny tables, and a chain has a dozen populations at least.",
-    "tiny": "the Gaussian table holds; of the logistic one every population takes exact fits of separated classes.",
+    "tiny": "the Gaussian table holds; the classes of the logistic one are separated, so that exact fits take twice the iterations, "
+    "and a fit has a hundred populations of fifteen milliseconds, half of it making features.",
     "first_prediction": "2,000 models are fitted in one compiled batch; half of the rest is averaging their distributions.",
-    "laws": "found by every seed. A chain has at least thirteen populations of twenty milliseconds, four chains have fifty; the sweep "
-    "takes .3 s, the check with random features .2 s.",
+    "laws": "found by every seed. A chain has at least thirteen populations of fifteen milliseconds, four chains have fifty to seventy; "
+    "the sweep takes .3 s, a third of it for laws and a third for numbers inside functions.",
     "exoplanets": "the fit is nearly without noise, so that hundreds of small terms gain tens of nats each, and there are more of them "
     "than a chain tries. The search before agreed on a model 68 nats worse in all seeds. Sines of raw periods, nearly "
     "random numbers, reached 996; they are refused now.",
@@ -268,6 +269,7 @@ def write_page():
         "by the same program. Numbers in italics were measured earlier; fits measured both then and by this program took",
         "about twice as long then.",
         "Times are processor times of one core, once compiled; settings are the defaults unless a row says otherwise.",
+        "Rows of 2026-11-17 were measured beside other programs on both cores, which lengthens processor times by up to a half.",
         "Default fits have ten covariates, of which four matter through `x1*x2`, `sin(x3)` and `x4`.",
         "",
         markdown_table(header, rows),

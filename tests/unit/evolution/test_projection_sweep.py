@@ -9,6 +9,7 @@ from dbrm.evolution.sweep.inverses import exponent_of, invertible_functions
 from dbrm.evolution.sweep.projections import _groups
 from dbrm.evolution.sweep.screening import share_left
 from dbrm.features import parse_feature, resolve_transforms
+from dbrm.run import runner
 
 TRANSFORMS = ["sin", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"]
 FUNCTIONS = invertible_functions(resolve_transforms(TRANSFORMS))
@@ -136,6 +137,18 @@ def test_nothing_is_looked_for_without_a_gaussian_response(rng, pose):
     binary = dbrm.fit(x, (x[:, 0] > rng.normal(size=60)) * 1.0, family="binomial", **short)
     assert sweep_projections(binary._problem) == []
     assert sweep_projections(pose(x, np.ones(60), transforms=TRANSFORMS)) == []
+
+
+@pytest.mark.parametrize(
+    ("n_populations", "asked", "looks"), [(4, None, 0), (4, True, 1), (5, None, 1)]
+)
+def test_a_short_search_looks_for_laws_only_if_asked(rng, monkeypatch, n_populations, asked, looks):
+    calls = []
+    monkeypatch.setattr(runner, "sweep_projections", lambda *given: calls.append(given) or [])
+    x = rng.uniform(1.0, 2.0, size=(40, 2))
+    short = {"n_populations": n_populations, "n_chains": 1, "random_state": 1}
+    dbrm.fit(x, x[:, 0] / x[:, 1], transforms=TRANSFORMS, sweep_projections=asked, **short)
+    assert len(calls) == looks
 
 
 def test_a_fit_finds_what_it_cannot_find_without(rng):
