@@ -19,11 +19,11 @@ REASONS: dict[str, str] = {
     "candidates": "half of the time goes to functions such as sine and erf in double precision over all rows, a quarter to "
     "inner products. Single precision would be twice as fast, and could not tell laws without noise apart.",
     "gaussian": "the goal was met under the strict price (1.1 s). Under the default price of today more models hold mass, "
-    "and chains lose patience later: about sixty populations of twenty milliseconds, most of it drawing newcomers.",
+    "and chains lose patience later.",
     "logistic": "each time is within its limit. With a thousand rows the posterior is flatter than with ten thousand, where three "
     "features are certain: populations have more models that matter, and chains lose patience later.",
-    "classifier_checks": "the checks fit dozens of tables of a few rows, several classes by one likelihood for all of them; a population of "
-    "such a table takes twenty milliseconds and more, half of it exact fits, and a chain has a dozen of them at least.",
+    "classifier_checks": "the checks fit dozens of tables of a few rows; a population of such a table takes twenty to thirty milliseconds, "
+    "half of it exact fits, and a chain has a dozen of them at least. Measured before several classes had one likelihood.",
     "regressor_checks": "the checks fit dozens of tiny tables, and a chain has a dozen populations at least.",
     "tiny": "the Gaussian table holds; the classes of the logistic one are separated, so that exact fits take twice the iterations, "
     "and a fit has a hundred populations of fifteen milliseconds, half of it making features.",
