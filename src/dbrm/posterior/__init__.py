@@ -3,6 +3,7 @@
 from dbrm.posterior.checks import Checks
 from dbrm.posterior.diagnostics import Diagnostics, diagnose
 from dbrm.posterior.effects import Effects
+from dbrm.posterior.lack_of_fit import smooth_remainder
 from dbrm.posterior.merge import Merged, Merger, merge_chains
 from dbrm.posterior.merge_rules import MERGE_RULES
 from dbrm.posterior.model import FittedModel
@@ -32,4 +33,5 @@ __all__ = [
     "load",
     "merge_chains",
     "roc_curve",
+    "smooth_remainder",
 ]

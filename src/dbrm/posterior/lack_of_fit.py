@@ -16,6 +16,7 @@ import scipy.special
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
+from dbrm.evolution import Problem
 from dbrm.features import Feature, evaluate
 from dbrm.features.slopes import number_slopes
 from dbrm.posterior.source import LiveSource, StoredSource
@@ -23,7 +24,7 @@ from dbrm.posterior.source import LiveSource, StoredSource
 if TYPE_CHECKING:
     from dbrm.posterior.posterior import Posterior
 
-__all__ = ["find_lack_of_fit", "known_lack_of_fit", "log_bayes_factor"]
+__all__ = ["find_lack_of_fit", "known_lack_of_fit", "log_bayes_factor", "smooth_remainder"]
 
 # Signal-to-noise ratios of the remainder, per row; length scales over one covariate and over all,
 # in standard deviations.
@@ -48,11 +49,16 @@ def find_lack_of_fit(posterior: "Posterior") -> float:
         )
         raise InvalidSettingError(msg)
     assert isinstance(source, LiveSource)
+    return smooth_remainder(source.problem, list(posterior.best_model.terms))
+
+
+def smooth_remainder(problem: Problem, features: list[Feature]) -> float:
+    """Probability of a smooth remainder beside a model of these features; Gaussian responses."""
     # A row of weight two is here once: repeated, its error would look like structure.
-    seen = source.problem.engine.likelihood()
+    seen = problem.engine.likelihood()
     rows = np.linspace(0, seen.response.size - 1, min(seen.response.size, _MOST_ROWS))
     rows = rows.astype(np.int64)
-    table, features = source.table.take(rows), list(posterior.best_model.terms)
+    table = problem.table.take(rows)
     columns = evaluate(features, table)[0]
     slopes = [number_slopes(feature, table) for feature in features]
     factor = log_bayes_factor(

@@ -49,6 +49,7 @@ from dbrm.posterior import (
     RunRecord,
     diagnose,
     merge_chains,
+    smooth_remainder,
 )
 from dbrm.run.checkpoint import begin_run, continue_run
 from dbrm.run.inputs import RunInputs
@@ -70,8 +71,9 @@ _SWEEP_SHARE = 1 / 2
 # What is left of a time budget goes into looking further, as long as this share of it and so many
 # seconds are left; one look may take this share of what is left, and the chains after it the rest.
 _LEAST_LEFT, _LEAST_SECONDS, _LOOK_SHARE = 0.1, 0.5, 0.7
-# A law is found if it is exact to rounding and has at most so many terms.
-_FEW_TERMS = 3
+# A law is found if it is exact to rounding, or a smooth remainder has at most this probability, and
+# it has at most so many terms.
+_NOTHING_LEFT, _FEW_TERMS = 0.2, 3
 # Nats by which features must raise the best model to start chains anew.
 _WORTH = 3.0
 # Searches of fewer populations have a short sweep, without laws unless these are asked for.
@@ -139,11 +141,16 @@ class _Results:
         self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
 
     def best(self) -> tuple[list[Feature], bool]:
-        """The features of the most probable model, and whether they are a law without a rest."""
+        """The features of the most probable model, and whether few of them leave nothing.
+
+        Nothing but rounding, or, beside noise, no smooth remainder.
+        """
         merged = self.merger.merged()
         features = [merged.features[j] for j in merged.models.features_of(0)]
+        if len(features) > _FEW_TERMS:
+            return features, False
         exact = merged.models.statuses[0] == Status.PERFECT_FIT
-        return features, bool(exact and len(features) <= _FEW_TERMS)
+        return features, bool(exact or smooth_remainder(self._problem, features) < _NOTHING_LEFT)
 
     def wants_more(self, report: RunReport) -> bool:
         """Whether to add chains, because one alone has found the models that hold the mass."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.inverses import exponent_of
@@ -24,7 +25,9 @@ Look = Callable[[Problem, Pause], list[Feature]]
 
 
 def further_looks(problem: Problem, complexity: int) -> list[Look]:
-    """The looks; none unless the functions of laws, squares and inverses, are among the transforms.
+    """The looks; none unless squares and inverses are among the transforms, as in laws.
+
+    Nor for responses that are not Gaussian.
 
     Parameters
     ----------
@@ -32,7 +35,7 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
         What the first sweep of simple features went up to.
     """
     exponents = [exponent_of(g) for g in problem.grammar.transforms if g.base is None]
-    if not {-1.0, 2.0} <= set(exponents):
+    if not isinstance(problem.engine, GaussianEngine) or not {-1.0, 2.0} <= set(exponents):
         return []
 
     def look_deeper(problem: Problem, pause: Pause) -> list[Feature]:
