@@ -21,7 +21,7 @@ def check(
     decimal: Decimal = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Look for what is often wrong in a table: identifiers, dates, numbers as text, leakage."""
+    """Look for common mistakes in a table: identifiers, dates, numbers as text, leakage."""
     from dbrm.data.files import read_file
 
     with show_errors():

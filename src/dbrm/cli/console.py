@@ -24,13 +24,14 @@ __all__ = [
 ]
 
 Encoding = Annotated[
-    str | None, typer.Option(help="Encoding of a text file, such as latin-1; else recognised.")
+    str | None,
+    typer.Option(help="Encoding of a text file, such as latin-1; recognised by default."),
 ]
 Separator = Annotated[
-    str | None, typer.Option(help="What is between the cells of a text file; else recognised.")
+    str | None, typer.Option(help="Separator of the cells of a text file; recognised by default.")
 ]
 Decimal = Annotated[
-    str | None, typer.Option(help="Decimal mark of a text file, point or comma; else recognised.")
+    str | None, typer.Option(help="Decimal mark of a text file, . or , (recognised by default).")
 ]
 
 # Options that are not called as the argument of dbrm.fit is.

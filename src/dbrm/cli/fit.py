@@ -31,7 +31,11 @@ def fit(
         str | None, typer.Option(help="In place of --response: 'y ~ x1 + C(site)'.")
     ] = None,
     family: Annotated[
-        str | None, typer.Option(help="Family of the response, such as binomial or poisson.")
+        str | None,
+        typer.Option(
+            help="Family of the response: gaussian, binomial, poisson, negative_binomial, gamma, "
+            "student_t, beta, zero_inflated_poisson, ordinal, multinomial, cox or weibull."
+        ),
     ] = None,
     transforms: Annotated[
         str | None, typer.Option(help="Functions or named sets, such as 'sin,troot' or smooth.")
@@ -50,7 +54,9 @@ def fit(
     ignore: Annotated[str | None, typer.Option(help="Columns to leave out: 'id,name'.")] = None,
     offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
-    exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option(help="Column of exposures, such as years.")
+    ] = None,
     weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
     event: Annotated[
         str | None, typer.Option(help="Column of events, 1 or 0 (censored): --family cox.")
@@ -67,15 +73,17 @@ def fit(
         bool, typer.Option("--intercept/--no-intercept", help="Whether models have an intercept.")
     ] = True,
     link: Annotated[
-        str | None, typer.Option(help="identity, logit, probit, cloglog, log or inverse.")
+        str | None, typer.Option(help="Link: identity, logit, probit, cloglog, log or inverse.")
     ] = None,
-    prior: Annotated[str | None, typer.Option(help="Prior of the coefficients.")] = None,
+    prior: Annotated[str | None, typer.Option(help="Coefficient prior, such as hyper-g.")] = None,
     penalty: Annotated[
-        str | None, typer.Option(help="aic, bic, or a number per complexity.")
+        str | None, typer.Option(help="Price of complexity: adaptive, bic, aic or nats per unit.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="paper_text or paper_code.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="The paper's model: paper_text or paper_code.")
+    ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="gmjmcmc, rgmjmcmc, pool-gibbs, mjmcmc or enumerate.")
+        str | None, typer.Option(help="gmjmcmc (default), rgmjmcmc, pool-gibbs, mjmcmc, enumerate.")
     ] = None,
     n_chains: Annotated[int | None, typer.Option(min=1, help="Independent chains.")] = None,
     n_populations: Annotated[
@@ -104,7 +112,8 @@ def fit(
         str | None, typer.Option(help="cpu, gpu (a graphics processor, by JAX) or auto.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder that keeps the run, so that it can be resumed.")
+        Path | None,
+        typer.Option(help="Folder to save the state in, so that the run can be resumed."),
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Continue the run in this folder; nothing else is needed.")
@@ -120,16 +129,20 @@ def fit(
         bool | None,
         typer.Option(
             "--check/--no-check",
-            help="Look for mistakes in the table and stop; or do not look for them at all.",
+            help="Check the table for mistakes and stop; --no-check: fit without a check.",
         ),
     ] = None,
     progress: Annotated[
         bool | None,
-        typer.Option("--progress/--no-progress", help="A bar; by default on a terminal."),
+        typer.Option(
+            "--progress/--no-progress", help="Show a progress bar; by default on a terminal."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Search for readable models of one column of a table.
+    """Search for formulas that explain one column of a table.
+
+    For example: dbrm fit houses.csv --response price --report houses.html
 
     Options that are left out have the defaults of dbrm.fit.
     """

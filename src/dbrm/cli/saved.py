@@ -106,9 +106,13 @@ def predict(
     ] = False,
     offset: Annotated[str | None, typer.Option(help="Column of the offset.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column of binomial trials.")] = None,
-    exposure: Annotated[str | None, typer.Option(help="Column of exposures, as times.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option(help="Column of exposures, such as years.")
+    ] = None,
     strata: Annotated[str | None, typer.Option(help="Column of the strata, if any.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write here, not to the terminal.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write to this file, not to the terminal.")
+    ] = None,
     encoding: Encoding = None,
     separator: Separator = None,
     decimal: Decimal = None,
