@@ -157,6 +157,8 @@ class AbstractExpandable(AbstractPrepared):
 
     #: Largest population of which `approximate_all` is affordable.
     expansion_limit: int
+    #: Most models of a population that are fitted.
+    max_fits: int = 2_000
 
     @abstractmethod
     def approximate_all(self, centre: Mask, max_size: int) -> FloatArray:

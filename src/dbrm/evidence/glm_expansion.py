@@ -21,14 +21,14 @@ from dbrm.evidence.design import independent_columns
 from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, SMALLEST_FRACTION, GaussianPopulation
 from dbrm.evidence.score import closed_form_table
 
-__all__ = ["RIDGE", "Expansion", "columns_to_expand"]
+__all__ = ["GRAM_RIDGE", "RIDGE", "Expansion", "columns_to_expand"]
 
 # Precision of the standardised slopes of a fit that only serves as a starting point: gives
 # separated classes a maximum.
 RIDGE = 0.1
 # Added to the diagonal of the unit Gram matrix: columns that look dependent where classes are
 # nearly separated may not be.
-_GRAM_RIDGE = 1e-7
+GRAM_RIDGE = 1e-7
 # Least residual sum of squares, as a share of the smallest found.
 _LEAST_RESIDUAL = 1e-3
 # Share of its length that a column of the fit must have beside the others.
@@ -144,6 +144,6 @@ class Expansion:
 def _residuals(gram: Matrix, cross: FloatArray, left: float, max_size: int) -> FloatArray:
     """Residual sum of squares of all subsets; infinite for those that are too large."""
     unit = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
-    gram = gram / np.outer(unit, unit) + _GRAM_RIDGE * np.eye(unit.size)
+    gram = gram / np.outer(unit, unit) + GRAM_RIDGE * np.eye(unit.size)
     residuals = residuals_of_all(gram, cross / unit, left, max_size, 0.0, 0.0)
     return np.where(residuals < np.inf, np.maximum(residuals, 0.0), np.inf)

@@ -189,6 +189,7 @@ class ChainRecord:
                 max_kept=budget.max_models,
                 start=start if self.problem.latent.effects else None,
                 best_before=best_before,
+                max_fits=prepared.max_fits,
             )
         elif prepared.size <= prepared.enumeration_limit:
             found = enumerate_population(

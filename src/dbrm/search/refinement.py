@@ -101,6 +101,7 @@ def refine_population(
     max_kept: int,
     start: Mask | None = None,
     best_before: float | None = None,
+    max_fits: int = _MOST,
 ) -> Exploration:
     """Find all models of a population that hold mass.
 
@@ -113,6 +114,8 @@ def refine_population(
     best_before
         Log posterior of the best model of the populations before, if this one may be searched
         quickly.
+    max_fits
+        Most models that are evaluated.
     """
     size = population.size
     if size <= _SMALL:
@@ -120,7 +123,7 @@ def refine_population(
     log_prior = prior_of_all(terms.feature, terms.size, terms.latent)
     if terms.needed.size:
         forbid_orphans(log_prior, terms.parents, terms.needed)
-    found = _Found(population, log_prior)
+    found = _Found(population, log_prior, max_fits)
     # The model without features is there even if the expansion fails.
     found.evaluate(np.zeros(1, dtype=np.int64))
     if start is not None:
@@ -182,8 +185,11 @@ class _Candidates:
 class _Found:
     """The models evaluated so far."""
 
-    def __init__(self, population: ExpandablePopulation, log_prior: FloatArray) -> None:
+    def __init__(
+        self, population: ExpandablePopulation, log_prior: FloatArray, max_fits: int
+    ) -> None:
         self._population = population
+        self._max_fits = max_fits
         self._log_prior = log_prior
         self._is_done = np.zeros(log_prior.size, dtype=np.bool_)
         self._models: IntArray = np.zeros(0, dtype=np.int64)
@@ -224,10 +230,10 @@ class _Found:
         self._log_evidence = np.concatenate([self._log_evidence, values])
         self._statuses = np.concatenate([self._statuses, statuses])
 
-    def search(self, candidates: _Candidates, effort: _Effort, most: int = _MOST) -> None:
+    def search(self, candidates: _Candidates, effort: _Effort, most: int | None = None) -> None:
         """Evaluate what is expected to hold mass, then at most so many others, and again."""
         self._follow(candidates, effort)
-        self._probe(candidates, effort, most)
+        self._probe(candidates, effort, self._max_fits if most is None else most)
         self._follow(candidates, effort)
 
     def search_quickly(self, candidates: _Candidates, best_before: float) -> bool:
@@ -235,7 +241,7 @@ class _Found:
         self._follow(candidates, _QUICK)
         if not self._is_far_from(best_before):
             return False
-        self._probe(candidates, _QUICK, _MOST)
+        self._probe(candidates, _QUICK, self._max_fits)
         self._follow(candidates, _QUICK)
         return self._is_far_from(best_before)
 
@@ -246,7 +252,7 @@ class _Found:
     def _follow(self, candidates: _Candidates, effort: _Effort) -> None:
         """Evaluate models in the order of their expected mass, until little of it is left."""
         models = candidates.models
-        while self.n < _MOST:
+        while self.n < self._max_fits:
             expected = self._errors(candidates).expected(models, effort.deviations)
             expected[self._is_done[models]] = -np.inf
             known = max(log_sum_exp(self._log_posterior), np.max(expected, initial=-np.inf) - 1.0)
@@ -257,7 +263,7 @@ class _Found:
             n_wanted = int(np.count_nonzero(left > effort.share))
             if n_wanted == 0:
                 return
-            most = min(max(_BATCH, self.n), _MOST - self.n, n_wanted)
+            most = min(max(_BATCH, self.n), self._max_fits - self.n, n_wanted)
             self.evaluate(models[order[:most]])
 
     def _probe(self, candidates: _Candidates, effort: _Effort, most: int) -> None:
@@ -274,8 +280,8 @@ class _Found:
             far = approximate[models] < approximate[best] - effort.reach
             unsure = np.flatnonzero(~far & (deviation > _ACCURATE))
             order = unsure[np.argsort(-corrected[unsure], kind="stable")]
-            self.evaluate(models[order[: max(min(most, _MOST - self.n), 0)]])
-            if self.best == best or most < _MOST:
+            self.evaluate(models[order[: max(min(most, self._max_fits - self.n), 0)]])
+            if self.best == best or most < self._max_fits:
                 return
 
     def _neighbours(self, model: int) -> IntArray:

@@ -10,16 +10,18 @@ the maximum of the expansion.
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Self, final
 
 import numpy as np
 
+from dbrm._kernels.block_enumeration import explained_by_all_blocks
+from dbrm._kernels.enumeration import prior_of_all
 from dbrm._kernels.joint import combine_columns, weighted_products
+from dbrm._kernels.piecewise import glm_score_of_all
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import AbstractExpandable
 from dbrm.evidence.design import independent_columns
-from dbrm.evidence.glm_expansion import RIDGE, Expansion, columns_to_expand
+from dbrm.evidence.glm_expansion import GRAM_RIDGE, RIDGE, Expansion, columns_to_expand
 from dbrm.evidence.joint.likelihood import JointLikelihood
 from dbrm.evidence.joint.newton import Maximum, maximise
 from dbrm.evidence.joint.prior import JointPrior
@@ -29,8 +31,6 @@ __all__ = ["DEPENDENCE_TOLERANCE", "JointPopulation"]
 
 # A column keeps less than this share of its length beside the others: it is one of them.
 DEPENDENCE_TOLERANCE = 1e-9
-# Submodels solved at a time where columns have several coefficients.
-_BATCH = 512
 
 
 @final
@@ -63,7 +63,12 @@ class JointPopulation(AbstractExpandable):
 
     @property
     def expansion_limit(self) -> int:  # type: ignore[override]
-        return 18 if self.likelihood.n_predictors == 1 else 12
+        return 18 if self.likelihood.n_predictors == 1 else 16
+
+    @property
+    def max_fits(self) -> int:  # type: ignore[override]
+        """Fewer where a fit has many coefficients."""
+        return max(2_000 // self.likelihood.n_predictors**2, 50)
 
     @property
     def size(self) -> int:
@@ -215,42 +220,40 @@ class JointPopulation(AbstractExpandable):
     def _approximate_blocks(
         self, information: Matrix, right: FloatArray, max_size: int
     ) -> FloatArray:
-        """The same where a column has several coefficients: subset by subset."""
-        out = np.full(1 << self.size, -np.inf)
-        for size in range(min(self.size, max_size) + 1):
-            chosen = list(combinations(range(self.size), size))
-            for start in range(0, len(chosen), _BATCH):
-                part = chosen[start : start + _BATCH]
-                batch = np.array(part, dtype=np.int64).reshape(len(part), size)
-                index = np.sum(np.int64(1) << batch, axis=1)
-                out[index] = self._approximate_batch(information, right, batch)
-        return out
-
-    def _approximate_batch(
-        self, information: Matrix, right: FloatArray, free: IntArray
-    ) -> FloatArray:
-        """Expansions of models with equally many free columns."""
-        fixed = np.broadcast_to(np.arange(self.n_always), (len(free), self.n_always))
-        members = np.hstack([fixed, self.n_always + free])
-        places = np.array([self._places(row) for row in members])
-        gram = information[places[:, :, None], places[:, None, :]]
-        penalty = np.array([self._penalty(row) for row in members])
-        diagonal = np.arange(places.shape[1])
-        gram[:, diagonal, diagonal] *= 1.0 + 1e-9
-        gram[:, diagonal, diagonal] += penalty
-        own = right[places]
-        solved = np.linalg.solve(gram, own[:, :, None])[:, :, 0]
-        values = 0.5 * np.sum(own * solved, axis=1)
+        """The same where a column has several coefficients."""
+        a, m = self._n_ancillary, self.likelihood.n_predictors
+        if not (np.isfinite(information).all() and np.isfinite(right).all()):
+            return np.full(1 << self.size, -np.inf)
+        penalty = self._penalty(np.arange(len(self.columns)))
+        gram = information + np.diag(penalty)
+        unit = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
+        gram = gram / np.outer(unit, unit) + GRAM_RIDGE * np.eye(unit.size)
+        gram, right, ancillary = _fitted_first(gram, right / unit, a)
+        gram, right, always = _fitted_first(gram, right, self.n_always * m)
+        explained, log_det = explained_by_all_blocks(gram, right, m, max_size)
+        wald = always + explained
+        value = 0.5 * (ancillary + wald)
         if self.prior.is_normal:
-            a = self._n_ancillary
-            values += 0.5 * np.sum(np.log(penalty[:, a:]), axis=1)
-            return np.asarray(values - 0.5 * np.linalg.slogdet(gram)[1])
-        table, row = self.prior.table.table, free.shape[1]
-        a = self._n_ancillary
-        beta = solved[:, a:]
-        across = gram[:, :a, a:] @ beta[:, :, None]
-        inner = np.linalg.solve(gram[:, :a, :a], across) if a else across
-        wald = np.einsum("bi,bij,bj->b", beta, gram[:, a:, a:], beta)
-        wald -= np.sum(across * inner, axis=(1, 2))
-        pairs = zip(values.tolist(), np.maximum(wald, 0.0).tolist(), strict=True)
-        return np.array([table.value(value, 0.0, w, row) for value, w in pairs])
+            free = slice(a + self.n_always * m, None)
+            share = np.log(penalty[free] / unit[free] ** 2).reshape(-1, m).sum(axis=1)
+            prior = prior_of_all(0.5 * share, np.zeros(self.size + 1), np.zeros(1))
+            return np.asarray(value - 0.5 * log_det + prior)
+        wald = np.where(wald > 0.0, wald, 0.0)
+        return np.asarray(glm_score_of_all(value, 0.0, wald, self.prior.table.table.arguments))
+
+
+def _fitted_first(
+    gram: Matrix, right: FloatArray, n_first: int
+) -> tuple[Matrix, FloatArray, float]:
+    """Gram matrix and right-hand side once the first parameters are fitted, and what they explain.
+
+    They explain :math:`r_1' G_{11}^{-1} r_1`.
+    """
+    both = np.column_stack([gram[:n_first, n_first:], right[:n_first]])
+    solved = np.linalg.solve(gram[:n_first, :n_first], both)
+    across = gram[n_first:, :n_first]
+    return (
+        np.ascontiguousarray(gram[n_first:, n_first:] - across @ solved[:, :-1]),
+        right[n_first:] - across @ solved[:, -1],
+        float(right[:n_first] @ solved[:, -1]),
+    )
