@@ -25,29 +25,21 @@ NOW = {
 _ENOUGH = 10
 
 
-def common_truths(results: pd.DataFrame, choices: list[str]) -> pd.DataFrame:
-    """Results of truths that all of these choices have seen."""
-    chosen = results[results["choice"].isin(choices)]
-    seen = chosen.groupby("number")["choice"].nunique()
-    return chosen[chosen["number"].isin(seen.index[seen == len(choices)])]
-
-
 def difference(results: pd.DataFrame, score: str, choice: str, reference: str) -> str:
     """Mean difference of a score on the same truths, and its standard error."""
     table = results.pivot_table(index="number", columns="choice", values=score)
+    if choice == reference or reference not in table:
+        return ""
     gaps = table[choice] - table[reference]
-    if choice == reference or gaps.count() < 2:
+    if gaps.count() < 2:
         return ""
     return f"{gaps.mean():+.3f} ± {gaps.std() / np.sqrt(gaps.count()):.3f}"
 
 
 def scores_table(results: pd.DataFrame, before: str) -> str:
     """One row for each choice: what it finds, what it invents, how it predicts."""
-    seen = results.groupby("choice")["number"].nunique()
-    # Choices that have seen few truths would leave few to compare on.
-    often = seen.index[seen >= seen.max() / 2]
-    choices = list(dict.fromkeys([before, *results["choice"][results["choice"].isin(often)]]))
-    results = common_truths(results, choices)
+    choices = sorted(results["choice"].unique(), key=lambda choice: choice != before)
+    reference = set(results["number"][results["choice"] == before])
     rows = []
     for choice in choices:
         group = results[results["choice"] == choice]
@@ -66,11 +58,13 @@ def scores_table(results: pd.DataFrame, before: str) -> str:
                 "" if np.isnan(coverage) else f"{coverage:.1%}",
                 f"{group['cpu_seconds'].median():.1f}",
                 group["number"].nunique(),
+                "" if choice == before else len(reference & set(group["number"])),
             )
         )
     header = (
         *("prior and penalty", "inference", "difference", "prediction", "difference"),
         *("power", "false among detected", "false in nothing", "covered", "CPU s", "truths"),
+        "shared",
     )
     return markdown_table(header, rows)
 
@@ -150,8 +144,8 @@ INTRODUCTION = """# Which defaults?
 What should users get when they set nothing? Priors of coefficients and of models were compared on simulated truths
 with 40 to 2,000 rows, 4 to 30 covariates, and nothing, few (1 to 3) or many (5 to 9) true features, half of them
 in odd units, at the default effort. There are {truths} truths for each family; a hash of the name puts each into the half for
-choosing or the half for confirming. A row compares its choice with the defaults before, the first row, on the truths that
-all choices of the table have seen (*truths*; the study is under way); differences are paired, ± one standard error. What follows from it is
+choosing or the half for confirming. Differences are from the defaults before, the first row, paired on the truths that both have
+seen (*shared*), ± one standard error; other numbers are means over all truths of a choice. What follows from it is
 [decision 0018](../decisions/0018-one-default-for-laws-and-tables.md).
 
 *Inference* is the log score of covariates: does a covariate take part in the truth, in whatever feature? *Prediction* is

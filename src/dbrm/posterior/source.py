@@ -197,6 +197,9 @@ class LiveSource:
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:
         most = self.problem.budget.max_averaged
         count = count_averaged(probability, sizes, self.n_rows, most)
+        engine = self._joint_engine
+        if engine is not None and most is None:
+            count = min(count, engine.joint.affordable_fits)
         return min(count, most_latent(self.effects)) if self.effects and most is None else count
 
     def fit(self, features: Sequence[Feature], effects: Mask) -> ModelFit:
@@ -229,15 +232,20 @@ class LiveSource:
             hazards=self._hazards(designs, models, fits),
         )
 
+    @property
+    def _joint_engine(self) -> JointEngine | None:
+        engine = self.problem.engine
+        engine = engine.base if isinstance(engine, FunctionEngine) else engine
+        return engine if isinstance(engine, JointEngine) else None
+
     def _hazards(
         self,
         designs: tuple[Matrix, Matrix],
         models: Sequence[IntArray],
         fits: Sequence[ModelFit],
     ) -> AbstractHazards | None:
-        engine = self.problem.engine
-        engine = engine.base if isinstance(engine, FunctionEngine) else engine
-        if not isinstance(engine, JointEngine):
+        engine = self._joint_engine
+        if engine is None:
             return None
         if isinstance(engine.joint, CoxLikelihood):
             offset = engine.likelihood().offset

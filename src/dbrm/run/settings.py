@@ -158,7 +158,7 @@ class Settings:
         the posterior up to 200,000.
     max_averaged
         Most models that predictions average over, the most probable first. By default as many
-        as hold .9999 of the probability, at most 2,000 and fewer for many rows;
+        as hold .9999 of the probability, at most 2,000 and fewer for many rows or classes;
         ``Posterior.averaged_share`` is the probability they hold.
     stop
         ``"agreement"``: end the run early when the chains agree. They are compared after every

@@ -73,6 +73,11 @@ class JointLikelihood(ABC):
     shift: Matrix
     intercept: int | None = None
 
+    @property
+    def affordable_fits(self) -> int:
+        """How many models are fitted at a time: fewer where each has many coefficients."""
+        return 2_000 if self.n_predictors == 1 else max(500 // self.n_predictors**2, 50)
+
     @abstractmethod
     def start(self) -> FloatArray:
         """Ancillary parameters where Newton's method begins, with predictors of zero."""

@@ -67,8 +67,7 @@ class JointPopulation(AbstractExpandable):
 
     @property
     def max_fits(self) -> int:  # type: ignore[override]
-        """Fewer where a fit has many coefficients."""
-        return max(2_000 // self.likelihood.n_predictors**2, 50)
+        return self.likelihood.affordable_fits
 
     @property
     def size(self) -> int:
