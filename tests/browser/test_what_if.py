@@ -266,7 +266,10 @@ def test_classes_have_the_probabilities_of_predict_proba(classes, table, width):
     assert (page.locator("#whatif .moves").count() == 1) == posterior.family.ordered
 
 
-@pytest.mark.parametrize("family", ["student_t", "beta", "zero_inflated_poisson"])
+@pytest.mark.parametrize(
+    "family",
+    ["student_t", "beta", pytest.param("zero_inflated_poisson", marks=pytest.mark.slow)],
+)
 def test_other_families_have_means_with_intervals(family, browser, table, tmp_path):
     rng = np.random.default_rng(4)
     eta = linear(table)
