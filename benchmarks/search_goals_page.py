@@ -269,7 +269,6 @@ def write_page():
         "by the same program. Numbers in italics were measured earlier; fits measured both then and by this program took",
         "about twice as long then.",
         "Times are processor times of one core, once compiled; settings are the defaults unless a row says otherwise.",
-        "Rows of 2026-11-17 were measured beside other programs on both cores, which lengthens processor times by up to a half.",
         "Default fits have ten covariates, of which four matter through `x1*x2`, `sin(x3)` and `x4`.",
         "",
         markdown_table(header, rows),
