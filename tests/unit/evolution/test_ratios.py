@@ -7,6 +7,7 @@ from dbrm.evolution import further_looks, gain_of
 from dbrm.evolution.operators import Grammar
 from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.evolution.sweep.powers import Powers
+from dbrm.evolution.sweep.projections import law_targets
 from dbrm.evolution.sweep.ratios import sweep_ratios
 from dbrm.evolution.sweep.terms import Terms, wide_terms
 from dbrm.features import covariate, evaluate, parse_feature, resolve_transforms
@@ -49,6 +50,15 @@ def test_what_is_no_ratio_is_not_taken_for_one(rng, pose):
     problem = pose(x, rng.normal(size=80), transforms=LAWS, penalty=3.0)
     model = [covariate("x1")]
     assert gain_of(problem, model, sweep_ratios(problem)) < 10.0
+
+
+def test_a_factor_of_all_covariates_leaves_no_sum(rng, pose):
+    """A response that is a product of powers, beside noise: nothing is left for a ratio of sums."""
+    x = rng.uniform(1, 3, (120, 2))
+    response = x[:, 0] ** 2 / x[:, 1] + 0.01 * rng.normal(size=120)
+    problem = pose(x, response, transforms=LAWS, penalty=3.0)
+    assert {len(target.names) for target in law_targets(problem, 4)} <= {1, 2}
+    assert left_of(sweep_ratios(problem), problem.table, response) < 1e-3
 
 
 def test_a_pause_ends_the_search(rng, pose):

@@ -372,10 +372,10 @@ class _Search:
     ) -> LawTarget | None:
         factor = np.prod(self.columns[:, list(positions)] * self._scale[list(positions)], axis=1)
         targets, weights, signs, usable = invert(function, self._y, factor[:, None])
-        if not usable[0] or not all(self.sound[p] for p in positions):
+        names = tuple(name for name in self._names if name not in apart)
+        if not (names and usable[0] and all(self.sound[p] for p in positions)):
             return None
         parts = tuple(self.feature(p) for p in positions)
-        names = tuple(name for name in self._names if name not in apart)
         column = signs[0] * factor
         return LawTarget(parts, column, function, names, targets[:, 0], weights[:, 0])
 
