@@ -13,6 +13,7 @@ from dbrm.evolution.algorithms.enumeration import run_enumeration
 from dbrm.evolution.candidate_check import Candidate, check_candidates
 from dbrm.evolution.chain import ChainProgress, ChainResult, Draws
 from dbrm.evolution.latent import LatentTerms
+from dbrm.evolution.model_priors import with_prior
 from dbrm.evolution.operators import Grammar, Operators
 from dbrm.evolution.problem import (
     MAX_MERGED,
@@ -69,4 +70,5 @@ __all__ = [
     "sweep_numbers",
     "sweep_polynomials",
     "sweep_projections",
+    "with_prior",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from dbrm._typing import FloatArray, Mask
 from dbrm.data.schema import ArrayOf, ListOf, MappingOf, Real, Text, Whole, refuse_unless
 from dbrm.evidence import AbstractExpandable
+from dbrm.evolution.model_priors import with_prior
 from dbrm.evolution.population import Population, Rejections
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import Registry
@@ -238,8 +239,8 @@ class ChainRecord:
         return ChainProgress(done, total, self.n_evaluated, *self._best)
 
     def models(self) -> ModelTable:
-        """The models visited so far, each once."""
-        return self._ledger.models()
+        """The models visited so far, each once, with priors of the simplest spellings met."""
+        return with_prior(self._ledger.models(), self.problem, self.registry)
 
     def get_state(self) -> Snapshot:
         """The whole record."""
@@ -289,7 +290,7 @@ class ChainRecord:
 
     def result(self, draws: Draws | None = None) -> ChainResult:
         """The result so far."""
-        models = self._ledger.models()
+        models = self.models()
         return ChainResult(
             features=self.registry.features,
             aliases=self.registry.aliases,

@@ -25,7 +25,7 @@ import numpy as np
 
 from dbrm._typing import Column
 from dbrm.evidence import AbstractEngine, GaussianEngine
-from dbrm.evolution.newcomers.function_shapes import Kind, shape_of
+from dbrm.evolution.function_shapes import Kind, shape_of
 from dbrm.features import (
     ColumnCache,
     Covariate,

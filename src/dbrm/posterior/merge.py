@@ -6,20 +6,19 @@ is the choice of a rule (`dbrm.posterior.merge_rules`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
-from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry
+from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry, with_prior
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.merge_rules import MERGE_RULES
 from dbrm.search import (
     ModelTable,
     effect_keys,
-    effects_of,
     log_sum_exp,
     model_keys,
     unique_rows,
@@ -36,6 +35,8 @@ MOST_COMPLETED = 1_000
 REFINE_ROUNDS = 5
 # Largest number of rows times columns held at once while doing so.
 REFINE_CELLS = 20_000_000
+# Nats that a simpler spelling, which another chain knows, may be worth to a model.
+SPELLING = 50.0
 # Deduplicate once the buffer holds this many new models.
 _BUFFER = 50_000
 
@@ -108,9 +109,10 @@ class Merger:
         """Add the models of the next chain."""
         log_posterior = _log_posterior(result.models)
         peak = float(np.max(log_posterior))
-        self._peak = max(self._peak, peak)
-        best = self._peak if self._rule.common_scale else peak
-        inside = log_posterior >= max(best - self._problem.budget.window, self._floor)
+        window = self._problem.budget.window
+        # Other chains may know simpler spellings, by which models of this one are more probable.
+        best = max(peak, self._peak - SPELLING) if self._rule.common_scale else peak
+        inside = log_posterior >= max(best - window, self._floor - SPELLING)
         self._log_lost += [log_sum_exp(log_posterior[~inside]), result.log_lost]
         kept = result.models.take(np.flatnonzero(inside))
         numbers = _number(kept, result, self._problem, self._registry)
@@ -122,6 +124,7 @@ class Merger:
         self._parts.append(_Part(table, log_weight, finders))
         self._add_frequency(result, numbers)
         self._n_chains += 1
+        self._peak = max(self._peak, peak)
         if sum(len(part.models) for part in self._parts) > self._n_deduplicated + _BUFFER:
             self._deduplicate()
 
@@ -139,7 +142,9 @@ class Merger:
         """Unite models that several chains found, and drop those that no longer matter."""
         parts, self._parts = self._parts, []
         part = _unite(parts, add_weights=self._rule.adds_weights)
+        part = replace(part, models=with_prior(part.models, self._problem, self._registry))
         log_posterior = _log_posterior(part.models)
+        self._peak = float(np.max(log_posterior))
         if self._rule.common_scale:
             outside = log_posterior < self._peak - self._problem.budget.window
             part = self._drop(part, log_posterior, outside)
@@ -169,8 +174,7 @@ class Merger:
             # Simpler spellings found by another chain may have other factors.
             allowed = problem.heredity_rule(registry).allows(part.models)
             part = part.take(np.flatnonzero(allowed))
-        models = _with_prior(part.models, problem, registry)
-        models, refined = _refine(models, problem, registry)
+        models, refined = _refine(part.models, problem, registry)
         if problem.subsampled or problem.completed:
             # The evidence of a sample, or of one completed table, is for the search only.
             part, models = part.take(refined), models.take(refined)
@@ -190,7 +194,7 @@ class Merger:
                 for place, number in enumerate(used)
                 if int(number) in registry.aliases
             },
-            models=_replace(models, members=position[models.members]),
+            models=replace(models, members=position[models.members]),
             probability=probability[order],
             log_mass=log_mass,
             log_lost=float(np.logaddexp.reduce(self._log_lost)),
@@ -278,21 +282,7 @@ def _renumber(
         ranked.sort()
         members = (ranked % (int(members.max()) + 1)).astype(np.int32)
     keys = model_keys(models.starts, members, registry.keys)
-    return _replace(models, keys=keys ^ effect_keys(models.latent, latent_keys), members=members)
-
-
-def _with_prior(models: ModelTable, problem: Problem, registry: Registry) -> ModelTable:
-    """Prior of each model under the simplest spelling of its features.
-
-    Draws of a projection's weights are counted over all chains.
-    """
-    prior = problem.model_prior
-    terms = np.array([registry.log_prior(number, prior) for number in range(len(registry))])
-    sums = models.sum_terms(terms)
-    sizes = np.arange(int(models.sizes.max(initial=0)) + 1)
-    effects = effects_of(models.latent, len(problem.latent)) @ problem.latent.log_prior
-    log_prior = sums + effects + prior.size_log_prior(sizes)[models.sizes]
-    return _replace(models, log_prior=log_prior)
+    return replace(models, keys=keys ^ effect_keys(models.latent, latent_keys), members=members)
 
 
 def _refine(
@@ -353,7 +343,7 @@ def _refine_rows(
     else:
         found = problem.engine.log_evidence_of(evaluate(features, problem.table)[0], masks)
     log_evidence[leading], statuses[leading] = found
-    return _replace(models, log_evidence=log_evidence, statuses=statuses), leading
+    return replace(models, log_evidence=log_evidence, statuses=statuses), leading
 
 
 def _average_completed(
@@ -375,8 +365,3 @@ def _average_completed(
     masses = np.logaddexp.reduce(evidence + log_prior, axis=1)
     combined = np.logaddexp.reduce(evidence - masses[:, None], axis=0) - np.log(len(values))
     return combined + masses.mean(), statuses.astype(np.uint8)
-
-
-def _replace(models: ModelTable, **changes: npt.NDArray[np.generic]) -> ModelTable:
-    fields = {name: getattr(models, name) for name in ModelTable.__slots__}
-    return ModelTable(**(fields | changes))

@@ -144,6 +144,23 @@ def test_one_law_under_two_spellings_is_one_row(problem, order):
     assert [[str(f) for f in more] for more in merged.aliases.values()] == [["troot(x*x*x)"]]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("how", ["union", "mass"])
+def test_a_model_survives_the_window_under_its_simplest_spelling(problem, order, how):
+    """One chain knows a longer spelling only, by which its models seem to be far behind.
+
+    """
+    problem = replace(problem, budget=replace(problem.budget, window=4.0))
+    long, short = "troot(x*x*x)*z", "x*z"
+    costs = [dbrm.parse_feature(text).complexity for text in (long, short)]
+    assert PENALTY * (costs[0] - costs[1]) > 4.0
+    chains = [chain({long: 30.0, f"{long}+u": 31.0}), chain({f"{short}+u": 31.0})]
+    merged = merge_chains(chains[::order], problem, how)
+    found = as_mapping(merged)
+    assert set(found) == {"x*z", "u+x*z"}
+    assert found["x*z"] > found["u+x*z"] or how == "mass"
+
+
 def test_aliases_of_the_chains_survive(problem):
     merged = merge_chains([chain({"x": 5.0}, aliases={"x": ["troot(x*x*x)"]})], problem)
     assert [str(f) for f in merged.aliases[0]] == ["troot(x*x*x)"]

@@ -13,6 +13,7 @@ from itertools import zip_longest
 import numpy as np
 
 from dbrm._typing import Column, Matrix
+from dbrm.evolution.function_shapes import Kind, Shape, shapes_of
 from dbrm.evolution.information import effective_rows
 from dbrm.evolution.newcomers.expressions import (
     Expression,
@@ -20,7 +21,6 @@ from dbrm.evolution.newcomers.expressions import (
     rounded,
     without_shift,
 )
-from dbrm.evolution.newcomers.function_shapes import Kind, Shape, shapes_of
 from dbrm.evolution.newcomers.grids import Scored, Source
 from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, Transform

@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evolution.newcomers.function_shapes import Kind, Shape
+from dbrm.evolution.function_shapes import Kind, Shape
 from dbrm.evolution.newcomers.rounding import shortest
 from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, multiply, project

@@ -12,8 +12,8 @@ from typing import Self, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm.evolution.function_shapes import Kind, Shape, grid
 from dbrm.evolution.newcomers.expressions import Chain, Expression, Layer
-from dbrm.evolution.newcomers.function_shapes import Kind, Shape, grid
 from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import Feature, moments
 

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
-from dbrm.evolution.newcomers.function_shapes import Kind, Shape, shapes_of
+from dbrm.evolution.function_shapes import Kind, Shape, shapes_of
 from dbrm.evolution.newcomers.rounding import shortest
 from dbrm.evolution.newcomers.targets import Target, thinned_rows
 from dbrm.features import Feature, Transform, moments, project

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dbrm.evolution.function_shapes import Kind, shape_of, shapes_of
 from dbrm.evolution.newcomers.constants import propose_constants
 from dbrm.evolution.newcomers.expressions import Chain, Expression, Layer, fit
-from dbrm.evolution.newcomers.function_shapes import Kind, shape_of, shapes_of
 from dbrm.evolution.newcomers.targets import Target
 from dbrm.features import (
     TRANSFORMS,
