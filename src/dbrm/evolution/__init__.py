@@ -28,11 +28,12 @@ from dbrm.evolution.problem import (
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
-from dbrm.evolution.sweep.further import Look, further_looks, gain_of
+from dbrm.evolution.sweep.further import Look, best_with, further_looks
 from dbrm.evolution.sweep.numbers import sweep_numbers
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.projections import sweep_projections
 from dbrm.evolution.sweep.simple import sweep_features
+from dbrm.evolution.sweep.sums import sweep_sums
 
 __all__ = [
     "ALGORITHMS",
@@ -59,10 +60,10 @@ __all__ = [
     "SearchBudget",
     "Snapshot",
     "Stop",
+    "best_with",
     "check_candidates",
     "find_algorithm",
     "further_looks",
-    "gain_of",
     "proceed",
     "resolve_strategy",
     "run_enumeration",
@@ -70,5 +71,6 @@ __all__ = [
     "sweep_numbers",
     "sweep_polynomials",
     "sweep_projections",
+    "sweep_sums",
     "with_prior",
 ]

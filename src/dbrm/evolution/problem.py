@@ -31,6 +31,7 @@ from dbrm.features import (
     covariate,
     evaluate,
     fit_knots,
+    multiply,
 )
 from dbrm.features.evaluation import Reader, compute_column
 from dbrm.priors import ModelPrior
@@ -311,6 +312,12 @@ class Problem:
         if status is Status.OK and self.information is not None:
             status = self.information.status(feature, columns)
         return feature, values[:, 0], status
+
+    @property
+    def complexity_price(self) -> float:
+        """What one unit of complexity costs (nats), from an example: a square of a covariate."""
+        one = self.covariates[0]
+        return -self.model_prior.feature_log_prior(multiply(one, one)) / 2.0
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""

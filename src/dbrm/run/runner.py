@@ -30,16 +30,17 @@ from dbrm.evolution import (
     Draws,
     Look,
     Problem,
+    best_with,
     check_candidates,
     further_looks,
-    gain_of,
     run_enumeration,
     sweep_features,
     sweep_numbers,
     sweep_polynomials,
     sweep_projections,
+    sweep_sums,
 )
-from dbrm.features import Feature
+from dbrm.features import Feature, evaluate
 from dbrm.posterior import (
     Diagnostics,
     LiveSource,
@@ -68,12 +69,13 @@ _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Share of the time budget that the sweep may take.
 _SWEEP_SHARE = 1 / 2
-# What is left of a time budget goes into looking further, as long as this share of it and so many
-# seconds are left; one look may take this share of what is left, and the chains after it the rest.
-_LEAST_LEFT, _LEAST_SECONDS, _LOOK_SHARE = 0.1, 0.5, 0.7
-# A law is found if it is exact to rounding, or a smooth remainder has at most this probability, and
-# it has at most so many terms.
-_NOTHING_LEFT, _FEW_TERMS = 0.2, 3
+# Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
+# then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
+# seconds.
+_FURTHER_SHARE, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 0.7, 0.2
+# A law of at most so many terms is found if it is exact to rounding; or, with at most this
+# complexity in all, if a smooth remainder has at most this probability.
+_FEW_TERMS, _SIMPLE, _NOTHING_LEFT = 3, 6, 0.2
 # Nats by which features must raise the best model to start chains anew.
 _WORTH = 3.0
 # Searches of fewer populations have a short sweep, without laws unless these are asked for.
@@ -140,17 +142,10 @@ class _Results:
             self._accepted[name] += passed
         self._log_mass.append(log_sum_exp(result.models.log_evidence + result.models.log_prior))
 
-    def best(self) -> tuple[list[Feature], bool]:
-        """The features of the most probable model, and whether few of them leave nothing.
-
-        Nothing but rounding, or, beside noise, no smooth remainder.
-        """
+    def best(self) -> list[Feature]:
+        """The features of the most probable model."""
         merged = self.merger.merged()
-        features = [merged.features[j] for j in merged.models.features_of(0)]
-        if len(features) > _FEW_TERMS:
-            return features, False
-        exact = merged.models.statuses[0] == Status.PERFECT_FIT
-        return features, bool(exact or smooth_remainder(self._problem, features) < _NOTHING_LEFT)
+        return [merged.features[j] for j in merged.models.features_of(0)]
 
     def wants_more(self, report: RunReport) -> bool:
         """Whether to add chains, because one alone has found the models that hold the mass."""
@@ -247,6 +242,11 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             merged = merge_chains(so_far, problem, settings.merge)
             return results.diagnose(merged, [result.draws for result in so_far]).agree
 
+        looks, ends = _looks(problem, settings), perf_counter() + problem.budget.stop.seconds
+        if looks:
+            # What is left for looking further is not for the first chains.
+            problem = _with_less_time(problem, _FURTHER_SHARE * problem.budget.stop.seconds)
+
         def run_more(n_before: int = 0, *, checkpoint: Checkpoint | None = folder) -> RunReport:
             return run_chains(
                 problem,
@@ -263,21 +263,26 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
                 stop=stop_event,
             )
 
-        ends = perf_counter() + problem.budget.stop.seconds
+        begun = perf_counter()
         report = run_more()
         while settings.adds_chains and results.wants_more(report):
             bar.phase("searching with more chains")
             report = report.followed_by(run_more(report.n_chains))
-        for look in _looks(problem, settings):
+        stopped = perf_counter() - begun > problem.budget.stop.seconds
+        features: tuple[Feature, ...] = ()
+        if looks:
             bar.phase("looking further")
-            features = _look_further(look, problem, results, ends, stop_event)
-            if features:
-                left = ends - perf_counter()
-                problem = replace(problem, pool=features + problem.pool)
-                problem = _with_less_time(problem, problem.budget.stop.seconds - left)
-                before, results = results, _Results(problem, settings, seed, unseen)
-                after = run_more(report.n_chains, checkpoint=None)
-                results, report = (results, after) if results.draws else (before, report)
+            features = _look_further(looks, problem, results, ends, stop_event)
+        if features:
+            problem = replace(problem, pool=features + problem.pool)
+            problem = _with_time(problem, ends - perf_counter())
+            before, results = results, _Results(problem, settings, seed, unseen)
+            after = run_more(report.n_chains, checkpoint=None)
+            results, report = (results, after) if results.draws else (before, report)
+        elif stopped and ends - perf_counter() > _LEAST_SECONDS and not stop_event.is_set:
+            bar.phase("searching with more chains")
+            problem = _with_time(problem, ends - perf_counter())
+            report = report.followed_by(run_more(report.n_chains, checkpoint=None))
     return problem, results, report
 
 
@@ -289,23 +294,46 @@ def _looks(problem: Problem, settings: Settings) -> list[Look]:
 
 
 def _look_further(
-    look: Look, problem: Problem, results: _Results, ends: float, stop_event: StopEvent
+    looks: list[Look],
+    problem: Problem,
+    results: _Results,
+    ends: float,
+    stop_event: StopEvent,
 ) -> tuple[Feature, ...]:
-    """Features for new chains; none if the law is found, time is over or they bring nothing."""
-    left, begun = ends - perf_counter(), problem.budget.stop.seconds
-    if stop_event.is_set or left < max(_LEAST_LEFT * begun, _LEAST_SECONDS):
-        return ()
-    model, found = results.best()
-    if found:
-        return ()
-    alone, limit = problem.without_latent(), ends - (1.0 - _LOOK_SHARE) * left
+    """Features for new chains; none if the law is found, time is over or they bring nothing.
+
+    One look after the other, until one finds a law beside which nothing is left.
+    """
+    limit = ends - (1.0 - _LOOK_SHARE) * (ends - perf_counter())
 
     def pause() -> bool:
         return stop_event.is_set or perf_counter() > limit
 
-    features = look(alone, pause)
-    worth = bool(features) and gain_of(alone, model, features) > _WORTH
-    return tuple(features) if worth else ()
+    alone, model, found = problem.without_latent(), results.best(), tuple[Feature, ...]()
+    for look in looks:
+        if limit - perf_counter() < _LEAST_SECONDS or _is_found(alone, model):
+            break
+        features = look(alone, pause)
+        better, gain = best_with(alone, model, features) if features else (model, 0.0)
+        if gain > _WORTH:
+            model, found = better, (*better, *features, *found)
+    return tuple(dict.fromkeys(found))
+
+
+def _is_found(problem: Problem, model: list[Feature]) -> bool:
+    """Whether a model of few terms leaves nothing: nothing but rounding; or, beside noise, no
+    smooth remainder, and it is so simple that all others like it have been tried.
+    """
+    if not 0 < len(model) <= _FEW_TERMS:
+        return False
+    columns, everything = (
+        evaluate(model, problem.table)[0],
+        np.ones((1, len(model)), dtype=np.bool_),
+    )
+    if problem.engine.log_evidence_of(columns, everything)[1][0] == Status.PERFECT_FIT:
+        return True
+    simple = sum(feature.complexity for feature in model) <= _SIMPLE
+    return simple and smooth_remainder(problem, model) < _NOTHING_LEFT
 
 
 def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple[Problem, str]:
@@ -324,13 +352,14 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     simple = sweep_features(alone, settings.sweep, pause, unseen.append)
     numbers = sweep_numbers(alone, simple, pause)
     laws: list[Feature] = []
-    exact: list[Feature] = []
+    sums: list[Feature] = []
     resolved = settings.resolved(settings.family, problem.n_rows)
     short = settings.sweep_projections is None and settings.n_populations < _SHORT
     if resolved.sweep_projections and not short:
-        exact = sweep_polynomials(alone, pause, only_exact=True)
+        sums = sweep_polynomials(alone, pause, only_exact=True)
+        sums += sweep_sums(alone, pause)
         laws = sweep_projections(alone, simple, pause)
-    swept = (*exact, *_alternated(simple, list(_alternated(laws, numbers))))
+    swept = (*sums, *_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
     limited = "The sweep did not look at {}: there are too many."
@@ -341,8 +370,12 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
 
 def _with_less_time(problem: Problem, seconds: float) -> Problem:
     """The problem with a time budget of which some is spent."""
-    stop = problem.budget.stop
-    stop = replace(stop, seconds=max(stop.seconds - seconds, 0.0))
+    return _with_time(problem, problem.budget.stop.seconds - seconds)
+
+
+def _with_time(problem: Problem, seconds: float) -> Problem:
+    """The problem with a time budget of so many seconds."""
+    stop = replace(problem.budget.stop, seconds=max(seconds, 0.0))
     return replace(problem, budget=replace(problem.budget, stop=stop))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dbrm.evolution import further_looks, gain_of
+from dbrm.evolution import best_with, further_looks
 from dbrm.evolution.operators import Grammar
 from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.evolution.sweep.powers import Powers
@@ -49,7 +49,7 @@ def test_what_is_no_ratio_is_not_taken_for_one(rng, pose):
     x = rng.uniform(1, 3, (80, 2))
     problem = pose(x, rng.normal(size=80), transforms=LAWS, penalty=3.0)
     model = [covariate("x1")]
-    assert gain_of(problem, model, sweep_ratios(problem)) < 10.0
+    assert best_with(problem, model, sweep_ratios(problem))[1] < 10.0
 
 
 def test_a_factor_of_all_covariates_leaves_no_sum(rng, pose):
@@ -98,5 +98,7 @@ def test_features_that_help_gain(rng, pose):
     x = rng.uniform(1, 3, (80, 2))
     problem = pose(x, x[:, 0] / x[:, 1] + 0.01 * rng.normal(size=80), transforms=LAWS)
     law, other = parse_feature("x1*power[-1](x2)"), parse_feature("sin(x1)")
-    assert gain_of(problem, [other], [law]) > 50.0
-    assert gain_of(problem, [law], [other]) < 3.0
+    model, gain = best_with(problem, [other], [law])
+    assert (model, gain > 50.0) == ([law], True)
+    model, gain = best_with(problem, [law], [other])
+    assert (model, gain < 3.0) == ([law], True)

@@ -147,9 +147,7 @@ def test_one_law_under_two_spellings_is_one_row(problem, order):
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("how", ["union", "mass"])
 def test_a_model_survives_the_window_under_its_simplest_spelling(problem, order, how):
-    """One chain knows a longer spelling only, by which its models seem to be far behind.
-
-    """
+    """One chain knows a longer spelling only, by which its models seem to be far behind."""
     problem = replace(problem, budget=replace(problem.budget, window=4.0))
     long, short = "troot(x*x*x)*z", "x*z"
     costs = [dbrm.parse_feature(text).complexity for text in (long, short)]

@@ -14,10 +14,11 @@ from dbrm.evolution.sweep.ratios import sweep_ratios
 from dbrm.evolution.sweep.simple import sweep_features
 from dbrm.features import Feature
 
-__all__ = ["Look", "further_looks", "gain_of"]
+__all__ = ["Look", "best_with", "further_looks"]
 
-# Units of complexity by which the second sweep of simple features goes beyond the first.
-_DEEPER = 2
+# Units of complexity by which the second sweep of simple features goes beyond the first, if they
+# are not too many.
+_DEEPER = 4
 # Features of a look that are weighed beside the best model.
 _WEIGHED = 12
 
@@ -41,15 +42,23 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     def look_deeper(problem: Problem, pause: Pause) -> list[Feature]:
         return sweep_features(problem, complexity + _DEEPER, pause)
 
-    return [sweep_polynomials, sweep_ratios, look_deeper]
+    return [sweep_polynomials, look_deeper, sweep_ratios]
 
 
-def gain_of(problem: Problem, model: Sequence[Feature], features: Sequence[Feature]) -> float:
-    """Nats by which features raise the log posterior of a model, in it or in its place."""
+def best_with(
+    problem: Problem, model: Sequence[Feature], features: Sequence[Feature]
+) -> tuple[list[Feature], float]:
+    """The most probable model of features, beside those of a model or without them.
+
+    Also the nats by which its log posterior exceeds that of the given model.
+    """
     pool = SweepPool(problem)
     before = pool.add(list(model), len(model), fresh_only=False)
     after = pool.add(list(features), _WEIGHED, fresh_only=False)
     both = [*before, *(number for number in after if number not in before)]
-    best = max(pool.log_posterior(pool.best_subset(n, before)) for n in (after, both))
-    gain = best - pool.log_posterior(before)
-    return gain if np.isfinite(gain) else np.inf
+    subsets = [pool.best_subset(numbers, before) for numbers in (after, both)]
+    gains = [pool.log_posterior(subset) for subset in subsets]
+    best = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
+    gain = gains[best] - pool.log_posterior(before)
+    found = [pool.feature(number) for number in subsets[best]]
+    return found, gain if np.isfinite(gain) else np.inf

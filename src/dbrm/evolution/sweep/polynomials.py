@@ -14,7 +14,7 @@ from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.features import ColumnCache, Feature, evaluate, multiply
+from dbrm.features import ColumnCache, Feature, evaluate
 
 __all__ = ["sweep_polynomials"]
 
@@ -51,8 +51,7 @@ def sweep_polynomials(
     lengths = np.linalg.norm(columns, axis=0)
     if not (np.all(np.isfinite(lengths)) and np.all(lengths > 0.0)):
         return []
-    unit = -problem.model_prior.feature_log_prior(multiply(bases[0], bases[0])) / 2.0
-    price = unit * np.array([feature.complexity for feature in features])
+    price = problem.complexity_price * np.array([feature.complexity for feature in features])
     columns, response = columns / lengths, response / np.linalg.norm(response)
     kept = _eliminate(columns, response, price)
     if only_exact and _share_left(columns[:, kept], response) > _EXACT:

@@ -272,10 +272,7 @@ class _Search:
         self._counts_short = [n for n in self._counts if n <= _MOST_INPUTS]
         self._atoms = self._factors(len(names), transforms)
         self._functions = [IDENTITY, *invertible_functions(transforms)]
-        # What one unit of complexity costs, from an example.
-        prior = problem.model_prior
-        one = self._maker.feature(0)
-        self.unit = -prior.feature_log_prior(multiply(one, one)) / 2.0
+        self.unit = problem.complexity_price
 
     def _positive(self, count: int) -> tuple[list[Feature], Matrix]:
         """The covariates that are never zero and have one sign, and their logarithms."""

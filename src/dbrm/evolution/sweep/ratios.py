@@ -20,11 +20,11 @@ from typing import final
 import numpy as np
 from scipy.optimize import least_squares
 
-from dbrm._kernels.subsets import best_subsets
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.evolution.sweep.projections import LawTarget, law_rows, law_targets
 from dbrm.evolution.sweep.snapping import snapped_numbers
@@ -38,18 +38,14 @@ __all__ = ["sweep_ratios"]
 _FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
 _ALGEBRAIC, _ALGEBRAIC_TERMS = 40, 4
 _SHORT, _SHORT_TERMS = 60, 3
-_WIDE, _WIDE_TERMS = 600, 3
+_WIDE = 600
 # Subsets of each size whose gain is looked at, ratios whose numbers are estimated, those fitted to
 # the response, and laws returned.
 _LISTED, _CHECKED, _FITTED, _TAKE = 8, 24, 16, 8
 # Laws whose gain is further below the best one (nats) are left out.
 _WINDOW = 30.0
-# Share of a column's squares beside others below which it is one of them.
-_DEPENDENT = 1e-10
 # Smallest share of the variance that counts: less is rounding.
 _ROUNDING, _EXACT = 1e-20, 1e-18
-# Share of the squares below which differences of them have lost their digits.
-_CANCELLED = 1e-8
 # A constant smaller than this share of what it is added to is zero.
 _NO_CONSTANT = 1e-7
 # Rounds of weighted least squares for the numbers of a ratio.
@@ -108,22 +104,27 @@ class _RatioSearch:
         self._powers = Powers(problem.grammar.transforms)
         # The gain that a ratio must exceed to be worth a fit.
         self._least = 0.0
-        prior, one = problem.model_prior, problem.covariates[0]
-        self._unit = -prior.feature_log_prior(multiply(one, one)) / 2.0
+        self._unit = problem.complexity_price
 
     def features(self, targets: Sequence[LawTarget], pause: Pause) -> list[Feature]:
         """The features of the best laws."""
+        targets = targets[:_TARGETS]
         found: list[_Ratio] = []
-        for place, source in enumerate(targets[:_TARGETS]):
+        # What is cheap first: sums of two terms under all functions.
+        for source in targets:
+            if pause() or any(ratio.exact for ratio in found):
+                break
+            found += self._sums(source, self._candidates(source.names).wide, 1, 2)
+        for place, source in enumerate(targets):
             if pause() or any(ratio.exact for ratio in found):
                 break
             found = sorted(found, key=lambda ratio: -ratio.gain)[:_FITTED]
             self._least = found[-1].gain if len(found) == _FITTED else 0.0
             candidates = self._candidates(source.names)
-            most = _WIDE_TERMS if place < _THOROUGH else _WIDE_TERMS - 1
-            found += self._sums(source, candidates.wide, most)
             for terms, most in candidates.short:
                 found += self._ratios(source, terms, most, pause)
+            if place < _THOROUGH:
+                found += self._sums(source, candidates.wide, 3, 3)
         found.sort(key=lambda ratio: -ratio.gain)
         fitted: list[tuple[float, list[Feature]]] = []
         for ratio in found[:_FITTED]:
@@ -158,9 +159,12 @@ class _RatioSearch:
             )
         return self._by_names[names]
 
-    def _sums(self, source: LawTarget, terms: Terms, most: int) -> list[_Ratio]:
+    def _sums(self, source: LawTarget, terms: Terms, fewest: int, most: int) -> list[_Ratio]:
         """Sums of few of many terms."""
-        subsets = self._subsets(source.target, source.weight, terms.columns, most)
+        prices = self._unit * (1.0 + terms.complexity)
+        subsets = best_sums(
+            source.target, source.weight, terms.columns, prices, most, _LISTED, smallest=fewest
+        )
         return [self._weighed(source, terms, members, (), left) for left, members in subsets]
 
     def _ratios(self, source: LawTarget, terms: Terms, most: int, pause: Pause) -> list[_Ratio]:
@@ -178,7 +182,9 @@ class _RatioSearch:
                 [source.target if j == -1 else source.target * terms.columns[:, j] for j in others]
             )
             columns = np.hstack([terms.columns, below])
-            subsets = self._subsets(source.target * first, weight, columns, most)
+            complexity = [0 if j == -1 else terms.complexity[j] for j in (*range(n_terms), *others)]
+            prices = self._unit * (1.0 + np.array(complexity))
+            subsets = best_sums(source.target * first, weight, columns, prices, most, _LISTED)
             for left, members in subsets:
                 above = tuple(j for j in members if j < n_terms)
                 under = tuple(others[j - n_terms] for j in members if j >= n_terms)
@@ -192,35 +198,6 @@ class _RatioSearch:
         numbers = _Numbers(ratio, self._y)
         left = numbers.left_of_target(numbers.start())
         return self._weighed(ratio.source, ratio.terms, ratio.above, ratio.below, left)
-
-    def _subsets(
-        self, target: Column, weight: Column, columns: Matrix, most: int
-    ) -> list[tuple[float, tuple[int, ...]]]:
-        """The best subsets of columns of each size, with the squares that they leave."""
-        weight = np.where(np.isfinite(weight), weight, 0.0)
-        design = columns * weight[:, None]
-        wanted, base = target * weight, weight / max(float(np.linalg.norm(weight)), 1e-300)
-        design = design - np.outer(base, base @ design)
-        wanted = wanted - base * (base @ wanted)
-        lengths = np.linalg.norm(design, axis=0)
-        sound = np.flatnonzero(np.isfinite(lengths) & (lengths > 0.0))
-        if not (sound.size and np.isfinite(wanted @ wanted)):
-            return []
-        design = design[:, sound] / lengths[sound]
-        gram, cross, total = design.T @ design, design.T @ wanted, float(wanted @ wanted)
-        found = []
-        for size in range(1, min(most, sound.size) + 1):
-            left, members = best_subsets(gram, cross, total, size, _LISTED, _DEPENDENT)
-            for squares, chosen in zip(left.tolist(), members, strict=True):
-                if not np.isfinite(squares):
-                    break
-                if squares < _CANCELLED * total:
-                    # By the residual itself: sums of squares cancel.
-                    block = design[:, chosen]
-                    rest = wanted - block @ np.linalg.lstsq(block, wanted, rcond=None)[0]
-                    squares = float(rest @ rest)
-                found.append((squares, tuple(int(sound[j]) for j in chosen)))
-        return found
 
     def _weighed(
         self,

@@ -19,7 +19,7 @@ from dbrm.evolution.sweep.inverses import exponent_of
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.features import ColumnCache, Feature, Transform, evaluate, modify, multiply, project
 
-__all__ = ["Terms", "algebraic_terms", "short_terms", "wide_terms"]
+__all__ = ["Terms", "algebraic_terms", "functions_of_two", "short_terms", "wide_terms"]
 
 # Exponents of products of two covariates, and of arguments of functions.
 _OF_TWO, _SIGNS = (-2.0, -1.0, 1.0, 2.0), (-1.0, 1.0)
@@ -93,10 +93,7 @@ def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Ite
         yield from (modify(g, base) for base in bases)
     powers = Powers(transforms)
     yield from _products(powers, bases, 2, _OF_TWO)
-    for one, other in combinations(bases, 2):
-        for g in plain:
-            for sign in (1.0, -1.0):
-                yield project(g, [one, other], [1.0, sign], weights_in_identity=True)
+    yield from functions_of_two(bases, plain)
     ratios = list(_products(powers, bases, 2, _SIGNS))
     curved = [g for g in plain if not np.isfinite(exponent_of(g))]
     for g in curved:
@@ -113,6 +110,16 @@ def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Ite
     for g in curved:
         yield from (modify(g, ratio) for ratio in longer)
     yield from _products(powers, bases, 3, (*_SIGNS, 2.0))
+
+
+def functions_of_two(
+    bases: Sequence[Feature], transforms: Sequence[Transform]
+) -> Iterator[Feature]:
+    """Functions of sums and differences of two covariates."""
+    for one, other in combinations(bases, 2):
+        for g in transforms:
+            for sign in (1.0, -1.0):
+                yield project(g, [one, other], [1.0, sign], weights_in_identity=True)
 
 
 def _products(
