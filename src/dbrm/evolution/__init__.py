@@ -29,6 +29,7 @@ from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.sweep.further import Look, best_with, further_looks
+from dbrm.evolution.sweep.groups import sweep_groups
 from dbrm.evolution.sweep.numbers import sweep_numbers
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.projections import sweep_projections
@@ -68,6 +69,7 @@ __all__ = [
     "resolve_strategy",
     "run_enumeration",
     "sweep_features",
+    "sweep_groups",
     "sweep_numbers",
     "sweep_polynomials",
     "sweep_projections",

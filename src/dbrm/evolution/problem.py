@@ -321,8 +321,12 @@ class Problem:
 
     def marginal_strength(self) -> FloatArray:
         """Absolute correlation of each covariate with the residual of the null model."""
+        return self.strength_of(self.table.values)
+
+    def strength_of(self, columns: Matrix) -> FloatArray:
+        """Absolute correlation of columns with the residual of the null model."""
         residual = self.engine.score_test(np.empty((self.table.n_rows, 0))).residual
-        return _correlation(self.table.values, residual)
+        return _correlation(columns, residual)
 
     def heredity_rule(self, registry: Registry) -> HeredityRule:
         """The rule of heredity and groups over a registry."""

@@ -35,6 +35,7 @@ from dbrm.evolution import (
     further_looks,
     run_enumeration,
     sweep_features,
+    sweep_groups,
     sweep_numbers,
     sweep_polynomials,
     sweep_projections,
@@ -358,6 +359,7 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     if resolved.sweep_projections and not short:
         sums = sweep_polynomials(alone, pause, only_exact=True)
         sums += sweep_sums(alone, pause)
+        numbers = list(_alternated(sweep_groups(alone), numbers))
         laws = sweep_projections(alone, simple, pause)
     swept = (*sums, *_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started

@@ -29,6 +29,7 @@ from dbrm._typing import Column, FloatArray, Mask, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.groups import group_exponents
 from dbrm.evolution.sweep.inverses import IDENTITY, Function, exponent_of, invertible_functions
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.sweep.pool import SweepPool
@@ -267,6 +268,7 @@ class _Search:
         self._products: list[Feature] = []
         self._first_product = int(sum(sizes))
         self._bases, self._logs = self._positive(len(names))
+        self._groups = self._dimensionless()
         self.variation = float(np.sum((response - response.mean()) ** 2))
         self._counts = [int(n) for n in np.cumsum([level.size for level in levels])]
         self._counts_short = [n for n in self._counts if n <= _MOST_INPUTS]
@@ -308,6 +310,15 @@ class _Search:
             self.complexity[position] = feature.complexity
             self._products.append(feature)
         return self._first_product + self._products.index(feature)
+
+    def _dimensionless(self) -> list[int]:
+        """Columns of the dimensionless groups of the covariates, where units are given."""
+        units = self._problem.grammar.units
+        if units is None or not self._bases:
+            return []
+        names = tuple(base.covariates[0] for base in self._bases)
+        found = [self._position_of(vector) for vector in group_exponents(units, names)]
+        return [position for position in found if position is not None]
 
     def _separable(self) -> list[tuple[int, ...]]:
         """Products of powers that the response may be a multiple of, by regressions of logarithms.
@@ -503,7 +514,8 @@ class _Search:
         counts = self._counts if len(positions) < 2 else self._counts_short
         atoms = np.sort(np.concatenate(self._atoms))
         product = self._position_of(self._exponents(target, weight))
-        long = () if product is None else (np.append(atoms, product),)
+        products = [*self._groups, *([] if product is None else [product])]
+        long = (np.append(atoms, products),) if products else ()
         if not (positions or function.transforms or long):
             return None
         for inputs in (*long, atoms, *(np.arange(count) for count in counts)):
