@@ -11,6 +11,7 @@ import pytest
 import dbrm
 from dbrm.errors import DBRMWarning, InvalidDataError
 from dbrm.evidence import GaussianEngine, Jeffreys
+from dbrm.evolution import Look
 
 QUICK = {"n_chains": 1, "n_populations": 4, "random_state": 1, "transforms": ["tanh", "troot"]}
 
@@ -218,7 +219,10 @@ def test_time_that_is_left_goes_into_looking_further(rng, monkeypatch, budget):
     x = rng.uniform(1, 3, (80, 3))
     law = dbrm.parse_feature("sin(x1)*power[-1]{1.0*x2 + 1.0*square(x3)}")
     y = law.evaluate({f"x{j + 1}": column for j, column in enumerate(x.T)})
-    looks = [lambda problem, pause: [law], lambda problem, pause: pytest.fail("found already")]
+    looks = [
+        Look(lambda problem, pause: [law]),
+        Look(lambda problem, pause: pytest.fail("found already")),
+    ]
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(x, y, time_budget=budget, **LAWS)
     assert (posterior.best_model.features == (law.text,)) == (budget is not None)
@@ -227,7 +231,7 @@ def test_time_that_is_left_goes_into_looking_further(rng, monkeypatch, budget):
 
 def test_a_law_that_is_found_at_once_leaves_nothing_to_look_for(rng, monkeypatch):
     x = rng.uniform(1, 3, (80, 2))
-    looks = [lambda problem, pause: pytest.fail("found already")]
+    looks = [Look(lambda problem, pause: pytest.fail("found already"))]
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(x, 2.0 * x[:, 0] * x[:, 1], time_budget=30.0, **LAWS)
     assert posterior.best_model.features == ("x1*x2",)
@@ -236,7 +240,7 @@ def test_a_law_that_is_found_at_once_leaves_nothing_to_look_for(rng, monkeypatch
 def test_what_a_look_finds_is_left_alone_where_it_is_no_better(data, monkeypatch):
     """The first chains stay."""
     other = dbrm.parse_feature("x2*exp(x3)*sin(x2)")
-    looks = [lambda problem, pause: [other]]
+    looks = [Look(lambda problem, pause: [other])]
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(*data, time_budget=30.0, **LAWS)
     assert other not in posterior._problem.pool

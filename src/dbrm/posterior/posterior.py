@@ -33,6 +33,7 @@ from dbrm.posterior.coefficients import averaged_coefficients
 from dbrm.posterior.covariates import covariate_table, groups_of, interaction_table
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.effects import Effects
+from dbrm.posterior.flexibility import may_approximate
 from dbrm.posterior.lack_of_fit import find_lack_of_fit
 from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
@@ -60,7 +61,7 @@ __all__ = ["Posterior"]
 # A difference in log evidence that does not matter much (Kass and Raftery 1995).
 _LITTLE_EVIDENCE = 3.0
 # Probability that a formula is right which only one of several chains found, if it fits.
-_FOUND_BY_ONE = 0.2
+_FOUND_BY_ONE, _FLEXIBLE = 0.2, 0.2
 
 Positions = np.typing.NDArray[np.integer[Any]]
 
@@ -436,12 +437,25 @@ class Posterior(PredictionMethods):
         .. math:: P(\mathrm{best} \mid \mathrm{visited}) \times (1 - \mathrm{lack\ of\ fit})
             \times c
 
-        Where only one of several chains found the best formula, and its fit is not perfect, so
-        that others may fit better (`unconfirmed`), :math:`c = 0.2`, otherwise 1: hardly any such
-        formula was right in a benchmark of known laws.
+        The factor :math:`c` is 0.2 where only one of several chains found the best formula, and
+        its fit is not perfect, so that others may fit better (`unconfirmed`); 0.2 where it has more
+        fitted numbers than its fit has digits, so that it may approximate another
+        (`may_approximate`); their product where both is so, otherwise 1. In a benchmark of known
+        laws hardly any formula of the first kind was right, and few of the second.
         """
         found = _FOUND_BY_ONE if self.unconfirmed else 1.0
+        found *= _FLEXIBLE if self.may_approximate else 1.0
         return self.best_model.probability * (1.0 - self.lack_of_fit) * found
+
+    @property
+    def may_approximate(self) -> bool:
+        """Whether the best formula has more fitted numbers than its fit has digits.
+
+        Each coefficient, an intercept that is not zero and each number inside a function counts;
+        digits are those of the standard deviation of the response in units of its error. One
+        without features counts as such.
+        """
+        return may_approximate(self)
 
     @property
     def unconfirmed(self) -> bool:

@@ -130,6 +130,12 @@ def _law(posterior: "Posterior") -> list[Finding]:
     if posterior.unconfirmed:
         text = f"Its residuals look like independent errors, but one chain alone found it. {claim}"
         return [Finding("care", "The best formula is not confirmed", text)]
+    if posterior.may_approximate:
+        text = (
+            "Its residuals look like independent errors, but for the precision of the fit it has "
+            f"many fitted numbers: another formula may fit as well. {claim}"
+        )
+        return [Finding("care", "The best formula may be an approximation", text)]
     return [Finding("good", "Nothing is left beside the best formula", text)]
 
 

@@ -312,9 +312,11 @@ def _look_further(
 
     alone, model, found = problem.without_latent(), results.best(), tuple[Feature, ...]()
     for look in looks:
-        if limit - perf_counter() < _LEAST_SECONDS or _is_found(alone, model):
+        if pause() or _is_found(alone, model):
             break
-        features = look(alone, pause)
+        if limit - perf_counter() < look.least_seconds:
+            continue
+        features = look.find(alone, pause)
         better, gain = best_with(alone, model, features) if features else (model, 0.0)
         if gain > _WORTH:
             model, found = better, (*better, *features, *found)

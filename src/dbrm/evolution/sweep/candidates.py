@@ -33,6 +33,8 @@ Ranked = tuple[float, Callable[[], Feature]]
 # of fewer populations than so many has a share.
 _MOST_CELLS, _OUT_OF_CORE_SHARE, _PRODUCT_CELLS = 20_000_000, 0.5, 8_000_000
 _MANY_POPULATIONS = 10
+# Largest complexity that is held as columns; of larger ones products are looked at.
+_MOST_HELD = 5
 # Rows on which features are ranked, and the fewest on which ranking is not too noisy.
 _MOST_ROWS, _FEWEST_ROWS = 2_000, 1_000
 # Most pairs of columns whose products are scored in one round.
@@ -278,7 +280,8 @@ def _itself(feature: Feature) -> Feature:
 
 def _fit_size(problem: Problem, n_covariates: int, most: int) -> tuple[int, int]:
     """Number of rows, and of complexities held as columns, that fit the limits."""
-    sizes = level_sizes(n_covariates, len(problem.grammar.transforms), most)
+    held = min(most, _MOST_HELD)
+    sizes = level_sizes(n_covariates, len(problem.grammar.transforms), held)
     n_rows = problem.table.n_rows
     fewest = min(n_rows, _FEWEST_ROWS)
     cells = _MOST_CELLS

@@ -1,6 +1,8 @@
 """Looks at what the first sweep has no time for, one after the other, cheap ones first."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
@@ -22,7 +24,14 @@ _DEEPER = 4
 # Features of a look that are weighed beside the best model.
 _WEIGHED = 12
 
-Look = Callable[[Problem, Pause], list[Feature]]
+
+@final
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A search for features, and the seconds that it takes at the least: it pauses now and then."""
+
+    find: Callable[[Problem, Pause], list[Feature]]
+    least_seconds: float = 0.0
 
 
 def further_looks(problem: Problem, complexity: int) -> list[Look]:
@@ -42,7 +51,7 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     def look_deeper(problem: Problem, pause: Pause) -> list[Feature]:
         return sweep_features(problem, complexity + _DEEPER, pause)
 
-    return [sweep_polynomials, look_deeper, sweep_ratios]
+    return [Look(sweep_polynomials, 0.1), Look(look_deeper, 0.4), Look(sweep_ratios, 0.8)]
 
 
 def best_with(

@@ -8,9 +8,11 @@ and it only decides where chains look first.
 
 import numpy as np
 
+from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.registry import affine_mark
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.sweep.projections import law_covariates, law_rows
@@ -20,11 +22,17 @@ from dbrm.status import Status
 
 __all__ = ["sweep_sums"]
 
+# Squares that are left, and positions of the columns.
+Subset = tuple[float, tuple[int, ...]]
+
 # Simple features of which all pairs are tried, those of which all triples are, functions of two
 # covariates among them, and largest complexity.
 _PAIRED, _TRIPLED, _OF_TWO, _MOST_COMPLEXITY = 2_000, 400, 300, 4
 # Sums of each size whose gain is looked at, and sums whose features are returned.
 _LISTED, _TAKE = 60, 4
+# Sums that one more term is tried beside, and the share of a column's squares beside them below
+# which it is one of them.
+_EXTENDED, _DEPENDENT = 20, 1e-10
 # Smallest share of the variance that counts: less is rounding.
 _ROUNDING = 1e-20
 
@@ -42,18 +50,20 @@ def sweep_sums(problem: Problem, pause: Pause = never) -> list[Feature]:
     candidates = _Candidates(problem, rows)
     columns, prices = candidates.columns, problem.complexity_price * candidates.complexity
     weight = np.ones(rows.size)
-    found: list[tuple[float, tuple[int, ...]]] = []
-    for size, count in ((2, columns.shape[1]), (3, _TRIPLED)):
-        if pause():
-            break
-        some = columns[:, :count], prices[:count]
-        found += best_sums(response, weight, *some, size, _LISTED, smallest=size)
 
-    def gain(subset: tuple[float, tuple[int, ...]]) -> float:
+    def gain(subset: Subset) -> float:
         left, members = subset
         share = max(left / variation, _ROUNDING)
         return float(-0.5 * rows.size * np.log(share) - prices[list(members)].sum())
 
+    found = best_sums(response, weight, columns, prices, 2, _LISTED, smallest=2)
+    some = columns[:, :_TRIPLED], prices[:_TRIPLED]
+    if not pause():
+        found += best_sums(response, weight, *some, 3, _LISTED, smallest=3)
+    for _, members in sorted(found, key=gain, reverse=True)[:_EXTENDED]:
+        if pause():
+            break
+        found += _with_one_more(response, columns, prices, members)
     features: dict[int, Feature] = {}
     for _, members in sorted(found, key=gain, reverse=True)[:_TAKE]:
         for place in members:
@@ -64,11 +74,28 @@ def sweep_sums(problem: Problem, pause: Pause = never) -> list[Feature]:
     return list(features.values())
 
 
+def _with_one_more(
+    response: Column, columns: Matrix, prices: FloatArray, members: tuple[int, ...]
+) -> list[Subset]:
+    """The sum with the column of largest gain beside it."""
+    basis, _ = np.linalg.qr(np.column_stack([np.ones(len(columns)), columns[:, members]]))
+    beside = columns - basis @ (basis.T @ columns)
+    residual = response - basis @ (basis.T @ response)
+    squares = np.einsum("nk,nk->k", beside, beside)
+    usable = squares > _DEPENDENT * np.einsum("nk,nk->k", columns, columns)
+    explained = (residual @ beside) ** 2 / np.where(usable, squares, np.inf)
+    left = np.maximum(float(residual @ residual) - explained, 1e-300)
+    worth = -0.5 * response.size * np.log(left) - prices
+    best = int(np.argmax(np.where(usable, worth, -np.inf)))
+    after = residual - beside[:, best] * (residual @ beside[:, best] / squares[best])
+    return [(float(after @ after), (*members, best))] if usable[best] else []
+
+
 class _Candidates:
     """Simple features and functions of two covariates, the simplest first.
 
     ``columns`` are divided by their largest absolute value; those that cannot be computed are left
-    out.
+    out, and of those that are equal up to an affine map all but the simplest.
     """
 
     def __init__(self, problem: Problem, rows: Index) -> None:
@@ -87,7 +114,11 @@ class _Candidates:
         with np.errstate(all="ignore"):
             largest = np.max(np.abs(columns), axis=0)
         sound = np.flatnonzero(np.isfinite(largest) & (largest > 0.0))
-        self._places = sound[np.argsort(complexity[sound], kind="stable")]
+        sound = sound[np.argsort(complexity[sound], kind="stable")]
+        marks: dict[bytes, int] = {}
+        for place in sound:
+            marks.setdefault(affine_mark(columns[:, place]), int(place))
+        self._places = np.array(list(marks.values()), dtype=np.int64)
         self.columns = columns[:, self._places] / largest[self._places]
         self.complexity = complexity[self._places]
 

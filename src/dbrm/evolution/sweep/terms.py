@@ -115,11 +115,21 @@ def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Ite
 def functions_of_two(
     bases: Sequence[Feature], transforms: Sequence[Transform]
 ) -> Iterator[Feature]:
-    """Functions of sums and differences of two covariates."""
+    """Functions of sums and differences of two covariates.
+
+    Also waves of products of two, ``sin{1.0*x*y - 1.0*x - 1.0*y}``, and of sums of three.
+    """
     for one, other in combinations(bases, 2):
         for g in transforms:
-            for sign in (1.0, -1.0):
-                yield project(g, [one, other], [1.0, sign], weights_in_identity=True)
+            for sign in _SIGNS:
+                yield project(g, [one, other], [1.0, -sign], weights_in_identity=True)
+    waves = [g for g in transforms if g.name in ("sin", "cos")]
+    sums = [(multiply(one, other), one, other) for one, other in combinations(bases, 2)]
+    sums += list(combinations(bases, 3)) if len(bases) <= _FEW else []
+    for terms in sums:
+        for g in waves:
+            for signs in product(_SIGNS, repeat=2):
+                yield project(g, list(terms), [1.0, *signs], weights_in_identity=True)
 
 
 def _products(
