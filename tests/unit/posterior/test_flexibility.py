@@ -51,6 +51,6 @@ def test_the_same_formula_is_believed_with_smaller_errors(rng, noise, flexible):
 
 def test_a_formula_without_features_claims_little(rng):
     x = np.repeat(rng.normal(size=(30, 2)), 2, axis=0)
-    posterior = dbrm.enumerate_models(x, np.tile([1.0, -1.0], 30))
+    posterior = dbrm.enumerate_models(x, np.tile([1.0, -1.0], 30), prior="zellner-siow")
     assert posterior.best_model.features == ()
     assert posterior.claim <= 0.2
