@@ -38,6 +38,7 @@ from dbrm.data import (
 )
 from dbrm.errors import InvalidDataError, InvalidSettingError
 from dbrm.evidence import ClassFamily, Observations, find_family
+from dbrm.evidence.device import start_device
 from dbrm.formula import FormulaRecipe, ParsedFormula, read_formula
 from dbrm.formula_latent import take_latent_terms
 from dbrm.run.data_check import warn_of_data
@@ -117,6 +118,8 @@ def read_inputs(
     ignore: Sequence[str] = (),
 ) -> RunInputs:
     """Read the arguments of `dbrm.fit`; `extras` are the vectors beside the response."""
+    if settings.device == "gpu":
+        start_device()
     y, extras = split_times(y, extras)
     if is_source(X):
         if settings.missing == "drop":

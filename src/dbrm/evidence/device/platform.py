@@ -1,13 +1,20 @@
 """Which device to use, and the sizes of arrays there."""
 
 from importlib.util import find_spec
+from threading import Thread
 from typing import Any
 
 import numpy as np
 
 from dbrm.errors import InvalidSettingError
 
-__all__ = ["choose_platform", "load_program", "padded_rows", "padded_width"]
+__all__ = [
+    "choose_platform",
+    "load_program",
+    "padded_rows",
+    "padded_width",
+    "start_device",
+]
 
 # With fewer rows `device="auto"` stays on the CPU: a default fit is as fast there.
 _FEW_ROWS = 100_000
@@ -47,6 +54,15 @@ def choose_platform(device: str, n_rows: int) -> str | None:
         "device='auto', which takes the CPU where there is no other."
     )
     raise InvalidSettingError(msg)
+
+
+def start_device() -> None:
+    """Begin to start JAX, beside other work: that takes a second or two.
+
+    `choose_platform` waits for it, and says what is wrong if it fails.
+    """
+    if find_spec("jax") is not None:
+        Thread(target=lambda: load_program().find_devices("gpu"), name="dbrm-device-start").start()
 
 
 def padded_width(n_columns: int) -> int:

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
+from functools import cached_property
+from threading import Lock, Thread
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -24,6 +25,9 @@ __all__ = ["DeviceRows", "HeldPopulation", "Part", "Reader"]
 _MOST_NUMBERS, _MOST_MEMORY = 1_000_000_000, 0.25
 # Models whose sums are worked out together.
 _BATCHES = (16, 256)
+# Models and columns of which nearly every fit needs the sums: chains those of a population,
+# the end of a fit those of all features that are kept.
+_USUAL = ((_BATCHES[0], 15), (_BATCHES[0], 20), (_BATCHES[1], 20))
 # Threads of one chain that make columns.
 _THREADS = min(max((os.cpu_count() or 1) // 4, 1), 4)
 
@@ -70,6 +74,20 @@ class DeviceRows:
         self._response: tuple[Any, ...] = ()
         self._columns: dict[Hashable, _Column] = {}
         self._lock = Lock()
+        Thread(target=self._compile, name="dbrm-device-compile").start()
+
+    @cached_property
+    def _nothing(self) -> Any:
+        """A column of zeros."""
+        return self._program.place(self._device, np.zeros(self._block))
+
+    def _compile(self) -> None:
+        """Compile the programs of most fits while chains make features, by using them once."""
+        response = [(self._nothing,) * 4]
+        for n_models, n_columns in _USUAL:
+            column = _Column((self._nothing,), is_bad=False)
+            population = self._assemble([column] * n_columns, response)
+            population.sums([(np.arange(1), np.zeros(1))] * n_models)
 
     def hold(
         self, sources: Sequence[Hashable], read: Callable[[IntArray], Reader]
@@ -93,7 +111,7 @@ class DeviceRows:
                 self._columns[source] = column
             for oldest in list(self._columns)[: -self._most_columns]:
                 del self._columns[oldest]
-        return self._assemble([held[source] for source in sources])
+        return self._assemble([held[source] for source in sources], self._response)
 
     def _read(
         self, blocks: Iterable[Block], make: Callable[[Block], Part], n_columns: int
@@ -124,12 +142,12 @@ class DeviceRows:
         wide[: row.size] = row
         return wide
 
-    def _assemble(self, columns: list[_Column]) -> "HeldPopulation":
-        width = padded_width(len(columns) + 1)
+    def _assemble(self, columns: list[_Column], response: Sequence[Any]) -> "HeldPopulation":
+        missing = [self._nothing] * (padded_width(len(columns) + 1) - len(columns) - 1)
         blocks = []
-        for number, (mean, total, offset, ones) in enumerate(self._response):
-            inside = [ones, *(column.blocks[number] for column in columns)]
-            blocks.append(self._program.stack_rows(inside, width, mean, total, offset))
+        for number, (mean, total, offset, ones) in enumerate(response):
+            inside = [ones, *(column.blocks[number] for column in columns), *missing]
+            blocks.append(self._program.stack_rows(inside, mean, total, offset))
         bad = np.array([column.is_bad for column in columns], dtype=np.bool_)
         return HeldPopulation(self._program, self._likelihood, blocks, bad)
 

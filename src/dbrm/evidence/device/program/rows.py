@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dbrm.evidence.device.program.session import in_64_bits
+from dbrm.evidence.device.program.session import QUICK, in_64_bits
 
 __all__ = ["Rows", "place", "place_rows", "stack_rows", "to_host"]
 
@@ -60,14 +60,9 @@ def place(device: Any, values: Array) -> Array:
 
 
 @in_64_bits
-def stack_rows(columns: list[Array], width: int, mean: Array, total: Array, offset: Array) -> Any:
-    """One block of rows from columns on the device; those that are missing are zero."""
-    nothing = jnp.zeros_like(mean)
-    return _stack_rows([*columns, *[nothing] * (width - len(columns))], mean, total, offset)
-
-
-@partial(jax.jit)
-def _stack_rows(columns: list[Array], mean: Array, total: Array, offset: Array) -> Rows:
+@partial(jax.jit, compiler_options=QUICK)
+def stack_rows(columns: list[Array], mean: Array, total: Array, offset: Array) -> Rows:
+    """One block of rows from columns on the device."""
     reach = jnp.zeros(len(columns))
     return Rows(jnp.stack(columns)[None], mean[None], total[None], offset[None], reach)
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import jax
 
-__all__ = ["find_devices", "in_64_bits", "keep_programs", "memory_of"]
+__all__ = ["QUICK", "find_devices", "in_64_bits", "keep_programs", "memory_of"]
+
+
+# Options of XLA for programs that are compiled in a fraction of the time. Trying out the algorithms
+# of matrix products takes most of it; the one chosen would depend on timing, and with it the last
+# digits.
+QUICK = {"xla_gpu_autotune_level": 0}
 
 
 def in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dbrm.evidence.device.program.likelihood import Likelihood, linearise
 from dbrm.evidence.device.program.rows import Rows
-from dbrm.evidence.device.program.session import in_64_bits
+from dbrm.evidence.device.program.session import QUICK, in_64_bits
 
 __all__ = ["add_up", "over_blocks", "packing", "sum_blocks"]
 
@@ -58,13 +58,14 @@ def sum_blocks(likelihood: Likelihood, blocks: list[Rows], beta: Array) -> Any:
     """Log likelihood, score and information of each model, one row of `beta` each."""
     size, k = beta.shape
     shapes = (size,), (size, k), (size, k, k)
-    total: Any = tuple(jnp.zeros(shape, device=blocks[0].mean.device) for shape in shapes)
+    # Copied rather than made there, which would take a program for each shape.
+    total: Any = tuple(jax.device_put(np.zeros(shape), blocks[0].mean.device) for shape in shapes)
     for rows in blocks:
         total = _add_block(likelihood, rows, beta, total)
     return total
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
 def _add_block(likelihood: Likelihood, rows: Rows, beta: Array, total: Any) -> Any:
     ones = jnp.ones(beta.shape[0])
     part = add_up(likelihood, rows, beta, ones, value=True, gram=True)
