@@ -25,9 +25,9 @@ __all__ = ["DeviceRows", "HeldPopulation", "Part", "Reader"]
 _MOST_NUMBERS, _MOST_MEMORY = 1_000_000_000, 0.25
 # Models whose sums are worked out together.
 _BATCHES = (16, 256)
-# Models and columns of which nearly every fit needs the sums: chains those of a population,
-# the end of a fit those of all features that are kept.
-_USUAL = ((_BATCHES[0], 15), (_BATCHES[0], 20), (_BATCHES[1], 20))
+# Models and columns beside the intercept of which nearly every fit needs the sums: chains for a
+# population of the default size, the end of a fit for models with forty columns in common.
+_USUAL = ((_BATCHES[0], 15), (_BATCHES[0], 40), (_BATCHES[1], 40))
 # Threads of one chain that make columns.
 _THREADS = min(max((os.cpu_count() or 1) // 4, 1), 4)
 

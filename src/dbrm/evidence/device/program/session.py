@@ -31,6 +31,8 @@ def in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def find_devices(platform: str) -> list[Any]:
     """Devices of JAX of a platform, ``"gpu"`` or ``"cpu"``; none where there is no such."""
+    # Three quarters of a large memory at once would take JAX one or two seconds.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         return list(jax.devices(platform))
     except RuntimeError:
