@@ -17,11 +17,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
+from unittest.mock import patch
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
-# The fits for accuracy run in several processes: each takes what it needs.
-os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.4")
 
 import numpy as np  # noqa: E402
 from page import RESULTS, machine, markdown_table  # noqa: E402
@@ -198,25 +197,45 @@ def write_file(path, n):
     writer.close()
 
 
+# What a process has done before a fit.
+NEW, KEPT, AGAIN = "nothing compiled", "programs kept", "again"
+
+
 def measure_fits(device, only, quick):
+    """Fits in new processes, and again in the same one; data and package are there before."""
     sizes = (2_000,) if quick else (1_000, 10_000, 40_000, 100_000, MILLION, 10 * MILLION)
     found = []
     if not quick:
         # Compiles what runs on the CPU.
-        fit_once(60_000, table(60_000), "cpu", quick)
+        in_new_process(60_000, "cpu", ["cpu"], None, quick)
     for n in sizes:
         if only is not None and n not in only:
             continue
         with tempfile.TemporaryDirectory() as folder:
             if n > MILLION:
-                rows = (Path(folder) / "rows.parquet", "y")
-                write_file(rows[0], n)
-            else:
-                rows = table(n)
-            # The first fit of a size compiles its programs.
-            for where in (device, device, "cpu") if n <= MILLION else (device,):
-                found.append(fit_once(n, rows, where, quick))
-                print(found[-1], flush=True)
+                write_file(Path(folder) / "rows.parquet", n)
+            plan = [(device, [NEW])]
+            if n <= MILLION:
+                plan += [(device, [KEPT, AGAIN]), ("cpu", [NEW, AGAIN])]
+            for where, states in plan:
+                found += in_new_process(n, where, states, folder, quick)
+    return found
+
+
+def in_new_process(n, device, states, folder, quick):
+    """One fit for each state, in one new process that keeps its programs in the folder."""
+    pool = ProcessPoolExecutor(1, get_context("spawn"))
+    with patch.dict(os.environ, {} if folder is None else {"XDG_CACHE_HOME": folder}), pool:
+        os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
+        return pool.submit(fit_several, n, device, states, folder, quick).result()
+
+
+def fit_several(n, device, states, folder, quick):
+    rows = (Path(folder) / "rows.parquet", "y") if n > MILLION else table(n)
+    found = []
+    for state in states:
+        found.append(fit_once(n, rows, device, quick) | {"state": state})
+        print(found[-1], flush=True)
     return found
 
 
@@ -250,7 +269,6 @@ def measure_accuracy(device, seeds, seconds, found, keep):
     processes on the other half share the device for spam. None starts a seed after so many
     seconds; those `found` before are not run again.
     """
-    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     ends, lock, found = perf_counter() + seconds, threading.Lock(), list(found)
 
     def collect(future):
@@ -403,15 +421,11 @@ def evaluation_rows(cases, limits):
 
 
 def fit_rows(fits):
-    seen = set()
     for fit in fits["numbers"]:
-        key = fit["n"], fit["device"]
-        cores = "4 of 16 cores, earlier" if fit.get("earlier") else "4 of 16 cores"
-        again = "device, again" if key in seen else "device, first time"
-        label = cores if fit["device"] == "cpu" else again
-        seen.add(key)
+        place = "4 of 16 cores" if fit["device"] == "cpu" else "device"
+        before = fit["state"] if fit["device"] != "cpu" or fit["state"] != NEW else "new process"
         seconds = f"{fit['seconds']:.1f}", f"{fit['cpu_seconds']:.0f}"
-        yield f"{fit['n']:,}", label, *seconds, f"{fit['log_evidence']:.6f}"
+        yield f"{fit['n']:,}", f"{place}, {before}", *seconds, f"{fit['log_evidence']:.6f}"
 
 
 def chain_rows(chains):
