@@ -104,9 +104,11 @@ class Merger:
         self._log_lost: list[float] = []
         self._n_chains = 0
         self._frequency: FloatArray | None = np.zeros(0)
+        self._merged: Merged | None = None
 
     def add(self, result: ChainResult) -> None:
         """Add the models of the next chain."""
+        self._merged = None
         log_posterior = _log_posterior(result.models)
         peak = float(np.max(log_posterior))
         window = self._problem.budget.window
@@ -167,7 +169,12 @@ class Merger:
         return part.take(np.flatnonzero(~outside))
 
     def merged(self) -> Merged:
-        """One posterior of all chains added so far."""
+        """One posterior of all chains added so far; asked for again, the same."""
+        if self._merged is None:
+            self._merged = self._merge()
+        return self._merged
+
+    def _merge(self) -> Merged:
         problem, registry = self._problem, self._registry
         part = self._deduplicate()
         if problem.has_heredity_rule:
