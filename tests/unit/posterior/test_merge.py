@@ -13,7 +13,7 @@ from dbrm.evidence import GaussianEngine, Jeffreys
 from dbrm.evolution import ChainResult, Filtration, Grammar, Problem, SearchBudget
 from dbrm.evolution.projection import OptimizeThenTransform
 from dbrm.features import resolve_transforms
-from dbrm.posterior import merge_chains
+from dbrm.posterior import Merger, merge_chains
 from dbrm.priors import Complexity
 from dbrm.search import ModelTable, split_key
 from dbrm.status import Status
@@ -91,6 +91,16 @@ def test_union_counts_every_model_once(problem):
     assert as_mapping(merged) == normalised(MASS)
     assert merged.log_mass == pytest.approx(np.log(sum(MASS.values())))
     assert np.all(np.diff(merged.probability) <= 0)
+
+
+def test_chains_are_merged_again_only_if_there_are_more(problem):
+    merger = Merger(problem)
+    merger.add(chain(FIRST))
+    first = merger.merged()
+    assert merger.merged() is first
+    merger.add(chain(SECOND))
+    assert as_mapping(first) == normalised({key: MASS[key] for key in FIRST})
+    assert as_mapping(merger.merged()) == normalised(MASS)
 
 
 def test_mass_counts_a_model_once_per_chain(problem):
