@@ -391,6 +391,7 @@ def write_page(folder):
         chains_where=chains["measured"],
         chains=markdown_table(CHAINS_HEADER, chain_rows(chains)),
         fits_where=fits["measured"],
+        fits_earlier=fits["earlier"],
         scores_where=scores["measured"],
         **limits["numbers"],
         evaluations=markdown_table(HEADER, evaluation_rows(cases, limits)),
@@ -516,17 +517,30 @@ digits; so no number depends on how many chains run.
 ## Whole fits
 
 Default logistic fits of 10 covariates, four chains on four workers; a table in memory, ten million
-rows from a Parquet file. {fits_where} The fit of a million rows on the cores is an earlier one, at
-commit 9fd9028.
+rows from a Parquet file. Each in a new process, which has imported the package and has the table, with functions
+for the CPU compiled before: *nothing compiled* starts JAX and compiles its programs, *programs kept* starts JAX and finds
+them in a folder, *again* is a second fit in the same process. {fits_where} {fits_earlier}
 
 {fits}
+
+Machines of this kind differ by a third. On others the first fit of 100,000 rows took 7.8 s where another process had
+loaded JAX before, and 9.1 s and 10.6 s as the first process since the machine started, which reads JAX from disk. Before
+programs were compiled ahead (commit 7f463bc) it took 17.7 s on one where the cores took 8.4 s, then 7.4 s; a
+process that found its programs 9.4 s, and a second fit 6.4 s. It compiled 15 programs, for 5.3 s: three sums over rows of
+one to two seconds each, two that put columns together, and ten that make zeros. Now there are five, for 1.8 s, compiled
+beside the search. Sums do not try out algorithms of matrix products: that took two thirds to five sixths of their compilation,
+they are about as fast without (16 models 0.4 to 0.5 ms either way, 256 models 1.2 to 1.3 ms with, 1.3 to 1.7 ms without), and
+their last digits do not depend on what was fastest at the time. JAX starts while the data are
+read, and takes memory as it needs it: three quarters of the device at once took 1.5 s. For all models of a population that makes
+no consistent difference (two processes each, median of six: 1.6 and 1.9 s against 1.5 and 1.4 s with all memory taken at once
+for 10,000 rows and 20 columns, 0.04 s against 0.07 and 0.05 s for 1,536 rows and 15 columns). Their programs do try out
+algorithms, without which they take up to 1.7 times as long.
 
 A fit makes and screens thousands of features, and that is done on the CPU. The refinement of
 populations needs tens of exact fits where enumeration needs {{math}}`2^{{15}}`: below a million rows a
 fit waits for the device no more than for the CPU. What is left of a fit of 100,000 rows are the
 columns of candidates on a sample of 50,000 rows, in four threads of Python that get two cores' worth
-of work done. *First time* includes starting JAX and compiling its programs; those of the CPU were
-compiled before.
+of work done.
 
 Ten million rows take a minute. An earlier version was stopped after 180 s, unfinished. To read the
 rows into memory once (as long as they are fewer than 500 million numbers), and to share the columns of
@@ -570,8 +584,9 @@ a third of the models of one population were left to the compiled path.
 
 `DBRM_TEST_PLATFORM=gpu` runs the tests that compare the two engines on a graphics processor instead of
 JAX's CPU platform: families, priors, weights, offsets, trials, separated classes, dependent and settled
-columns, padded sizes, whole fits, values of BAS and R-INLA. All 103 passed on an H200 (commit d0f04ec, before
-steps were halved on the device; since then they have run on JAX's CPU platform).
+columns, padded sizes, steps that are halved, what is compiled ahead, whole fits, values of BAS and R-INLA. All 80 passed on an
+H200 in half a minute (2026-11-17, commit a046dcc with programs compiled ahead; 16 processes, which need
+`XLA_PYTHON_CLIENT_PREALLOCATE=false`).
 """
 
 
