@@ -9,6 +9,8 @@ numbers in ``--folder``; ``--page`` writes the page from the parts kept there.
 import argparse
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -17,7 +19,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from unittest.mock import patch
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -224,19 +225,19 @@ def measure_fits(device, only, quick):
 
 def in_new_process(n, device, states, folder, quick):
     """One fit for each state, in one new process that keeps its programs in the folder."""
-    pool = ProcessPoolExecutor(1, get_context("spawn"))
-    with patch.dict(os.environ, {} if folder is None else {"XDG_CACHE_HOME": folder}), pool:
-        os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
-        return pool.submit(fit_several, n, device, states, folder, quick).result()
+    surroundings = os.environ | ({} if folder is None else {"XDG_CACHE_HOME": folder})
+    surroundings.pop("JAX_COMPILATION_CACHE_DIR", None)
+    task = json.dumps([n, device, states, folder, quick])
+    command = [sys.executable, __file__, "--fits", task]
+    done = subprocess.run(command, env=surroundings, stdout=subprocess.PIPE, check=True)
+    found = json.loads(done.stdout)
+    print(*found, sep="\n", flush=True)
+    return found
 
 
 def fit_several(n, device, states, folder, quick):
     rows = (Path(folder) / "rows.parquet", "y") if n > MILLION else table(n)
-    found = []
-    for state in states:
-        found.append(fit_once(n, rows, device, quick) | {"state": state})
-        print(found[-1], flush=True)
-    return found
+    return [fit_once(n, rows, device, quick) | {"state": state} for state in states]
 
 
 def fit_once(n, rows, device, quick):
@@ -595,12 +596,16 @@ def main():
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--fits", help="some fits, as this program has them in new processes")
     parser.add_argument("--rows", type=int, nargs="*", help="rows of the fits")
     parser.add_argument("--seeds", type=int, default=100, help="of the fits for accuracy")
     parser.add_argument("--seconds", type=float, default=300.0, help="to start them in")
     parser.add_argument("--resume", action="store_true", help="go on with the fits for accuracy")
     parser.add_argument("--folder", type=Path, default=RESULTS / "numbers" / "gpu")
     options = parser.parse_args()
+    if options.fits is not None:
+        print(json.dumps(fit_several(*json.loads(options.fits))))
+        return
     platform = device = "cpu" if options.quick else "gpu"
     if not (options.quick or options.page) and not load_program().find_devices("gpu"):
         print("There is no graphics processor here: nothing is measured.")
