@@ -68,7 +68,7 @@ def sweep_groups(problem: Problem) -> list[Feature]:
         return []
     with np.errstate(all="ignore"):
         columns, _ = evaluate(admitted, problem.table, ColumnCache())
-    sound = np.isfinite(columns).all(axis=0)
+    sound = np.asarray(np.isfinite(columns).all(axis=0))
     strength = problem.strength_of(np.where(sound, columns, 0.0))
     order = np.argsort(-strength, kind="stable")[:_TAKE]
     return [admitted[j] for j in order if sound[j]]

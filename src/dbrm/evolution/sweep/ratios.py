@@ -161,7 +161,7 @@ class _RatioSearch:
 
     def _sums(self, source: LawTarget, terms: Terms, fewest: int, most: int) -> list[_Ratio]:
         """Sums of few of many terms."""
-        prices = self._unit * (1.0 + terms.complexity)
+        prices = np.asarray(self._unit * (1.0 + terms.complexity), dtype=np.float64)
         subsets = best_sums(
             source.target, source.weight, terms.columns, prices, most, _LISTED, smallest=fewest
         )
