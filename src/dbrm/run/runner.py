@@ -68,8 +68,9 @@ __all__ = ["run"]
 _MOST_COLUMNS = {True: 25, False: 16}
 _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
-# Share of the time budget that the sweep may take.
-_SWEEP_SHARE = 1 / 2
+# Shares of the time budget: what the sweep may take, and what is kept for the end, when populations
+# that have begun are finished and chains are merged.
+_SWEEP_SHARE, _END_SHARE = 1 / 2, 0.05
 # Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
 # then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
 # seconds.
@@ -96,7 +97,8 @@ def run(inputs: RunInputs) -> Posterior:
     started = perf_counter()
     with nullcontext() if inputs.rows is None else threadpool_limits(limits=1):
         problem = build_problem(inputs)
-        problem = _with_less_time(problem, perf_counter() - started)
+        ended = _END_SHARE * (inputs.settings.time_budget or 0.0)
+        problem = _with_less_time(problem, perf_counter() - started + ended)
         search = _run_chains if inputs.settings.traits.searches else _enumerate
         problem, results, report = search(problem, inputs)
         merged = results.merger.merged()

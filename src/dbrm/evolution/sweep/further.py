@@ -18,9 +18,9 @@ from dbrm.features import Feature
 
 __all__ = ["Look", "best_with", "further_looks"]
 
-# Units of complexity by which the second sweep of simple features goes beyond the first, if they
-# are not too many.
-_DEEPER = 4
+# Units of complexity by which further sweeps of simple features go beyond the first, if they are not
+# too many, and seconds that each takes at the least.
+_DEEPER = ((2, 0.4), (4, 1.2))
 # Features of a look that are weighed beside the best model.
 _WEIGHED = 12
 
@@ -48,10 +48,14 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     if not isinstance(problem.engine, GaussianEngine) or not {-1.0, 2.0} <= set(exponents):
         return []
 
-    def look_deeper(problem: Problem, pause: Pause) -> list[Feature]:
-        return sweep_features(problem, complexity + _DEEPER, pause)
+    def deeper(by: int, seconds: float) -> Look:
+        return Look(lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds)
 
-    return [Look(sweep_polynomials, 0.1), Look(look_deeper, 0.4), Look(sweep_ratios, 0.8)]
+    return [
+        Look(sweep_polynomials, 0.1),
+        *(deeper(by, seconds) for by, seconds in _DEEPER),
+        Look(sweep_ratios, 0.8),
+    ]
 
 
 def best_with(
