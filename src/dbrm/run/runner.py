@@ -282,7 +282,11 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             before, results = results, _Results(problem, settings, seed, unseen)
             after = run_more(report.n_chains, checkpoint=None)
             results, report = (results, after) if results.draws else (before, report)
-        elif stopped and ends - perf_counter() > _LEAST_SECONDS and not stop_event.is_set:
+        elif (
+            stopped
+            and ends - perf_counter() > _LEAST_SECONDS
+            and not (stop_event.is_set or _is_found(problem.without_latent(), results.best()))
+        ):
             bar.phase("searching with more chains")
             problem = _with_time(problem, ends - perf_counter())
             report = report.followed_by(run_more(report.n_chains, checkpoint=None))

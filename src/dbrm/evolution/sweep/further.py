@@ -18,8 +18,8 @@ from dbrm.features import Feature
 
 __all__ = ["Look", "best_with", "further_looks"]
 
-# Units of complexity by which further sweeps of simple features go beyond the first, if they are not
-# too many, and seconds that each takes at the least.
+# Units of complexity by which further sweeps of simple features go beyond the first, if these are
+# not too many, and seconds that each takes at the least.
 _DEEPER = ((2, 0.4), (4, 1.2))
 # Features of a look that are weighed beside the best model.
 _WEIGHED = 12
