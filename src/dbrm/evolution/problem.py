@@ -185,6 +185,8 @@ class Problem:
     completed
         Tables with imputed values, each with its engine, over which what is reported is averaged;
         `table` and `engine` are the first of them, on which models are searched.
+    remainder
+        Whether predictions average over models with a remainder of all covariates, too.
     """
 
     table: Table
@@ -206,6 +208,7 @@ class Problem:
     information: InformationRule | None = None
     constraints: Constraints | None = None
     completed: tuple[tuple[Table, AbstractEngine], ...] = ()
+    remainder: bool = False
 
     @property
     def n_rows(self) -> int:

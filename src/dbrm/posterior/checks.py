@@ -238,7 +238,7 @@ class Checks:
         return glm is not None and glm.family.has_trials and single
 
     def _blocks(self, rows: Rows) -> list[Mixture]:
-        averaged = self._posterior._averaged
+        averaged = self._posterior._predictive
         return list(averaged.blocks(rows.table, rows.offset, rows.trials))
 
 

@@ -111,8 +111,9 @@ _CONTENT = Record(
         "candidate": Nullable(Record({"feature": Text(), "gain": Real()})),
         "path": ListOf(_PATH_STEP),
         "lack_of_fit": Nullable(Real(low=0.0, high=1.0)),
+        "remainder": ListOf(Text(), "remainder_features"),
     },
-    optional=frozenset({"path", "lack_of_fit"}),
+    optional=frozenset({"path", "lack_of_fit", "remainder"}),
 )
 
 
@@ -127,6 +128,12 @@ def _fits(name: str, count: str | int) -> dict[str, ArrayOf]:
     }
 
 
+_REMAINDER = {
+    **_fits("remainder", "remainder"),
+    "remainder_probability": ArrayOf("<f8", ("remainder",), low=0.0, high=_ONE),
+    "remainder_members": ArrayOf("<i8", (None,), low=0, below="remainder_features"),
+    "remainder_fitted": ArrayOf("<f8", ("remainder", 2)),
+}
 _JOINT = {**joint_arrays("averaged", "averaged"), **joint_arrays("reports", 2), **HAZARD_ARRAYS}
 
 POSTERIOR = Schema(
@@ -161,6 +168,7 @@ POSTERIOR = Schema(
         **latent_arrays("averaged"),
         **latent_arrays("reports"),
         **_JOINT,
+        **_REMAINDER,
     },
-    optional=frozenset({"frequency", *_JOINT}),
+    optional=frozenset({"frequency", *_JOINT, *_REMAINDER}),
 )

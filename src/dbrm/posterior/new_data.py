@@ -65,7 +65,7 @@ class PredictionMethods(ABC):
 
     @property
     @abstractmethod
-    def _averaged(self) -> AveragedModels:
+    def _predictive(self) -> AveragedModels:
         """The models that predictions average over, with their fits."""
 
     def predict(
@@ -356,7 +356,7 @@ class PredictionMethods(ABC):
 
     @cached_property
     def _guard(self) -> Guard:
-        return Guard(self._averaged, self._source.table)
+        return Guard(self._predictive, self._source.table)
 
     def _blocks(
         self,
@@ -370,7 +370,7 @@ class PredictionMethods(ABC):
         if extrapolate not in (None, "hold", "follow"):
             msg = f"extrapolate must be 'hold' or 'follow'; got extrapolate={extrapolate!r}."
             raise InvalidSettingError(msg)
-        averaged = self._averaged
+        averaged = self._predictive
         if extrapolate is not None and averaged.hold != (extrapolate == "hold"):
             averaged = replace(averaged, hold=not averaged.hold)
         check, start = RangeCheck(averaged), 0

@@ -43,6 +43,7 @@ from dbrm.posterior.path import PathStep, find_path, path_table
 from dbrm.posterior.portable import Formula, portable_predictor
 from dbrm.posterior.prediction import AveragedModels, shift_of
 from dbrm.posterior.record import RunRecord
+from dbrm.posterior.remainder import RemainderModels, find_remainder, with_remainder
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.source import LiveSource, Source, StoredSource
 from dbrm.posterior.spelling import Spellings, read_feature
@@ -535,6 +536,28 @@ class Posterior(PredictionMethods):
             hold=self.record.extrapolate == "hold",
         )
 
+    @cached_property
+    def _remainder(self) -> RemainderModels | None:
+        if isinstance(self._source, StoredSource):
+            return self._source.remainder
+        return find_remainder(self._problem, self._merged, self._inclusion, self._inner_recipe)
+
+    @property
+    def remainder(self) -> float:
+        """Probability that all covariates add a little to what the formulas say.
+
+        Predictions average over models with and without such a remainder; formulas and
+        probabilities of features are those without. Zero where it is hardly probable, or was not
+        looked for.
+        """
+        return 0.0 if self._remainder is None else float(self._remainder.probability.sum())
+
+    @cached_property
+    def _predictive(self) -> AveragedModels:
+        """The models that predictions average over, those with a remainder among them."""
+        found = self._remainder
+        return self._averaged if found is None else with_remainder(self._averaged, found)
+
     def coefficients(
         self, level: float = 0.95, *, conditional: bool = False, standardized: bool = False
     ) -> "pd.DataFrame":
@@ -603,7 +626,7 @@ class Posterior(PredictionMethods):
         upward while the covariate goes through its training values, the others being as in
         each of the rows.
         """
-        averaged, recipe = self._averaged, self._inner_recipe
+        averaged, recipe = self._predictive, self._inner_recipe
         groups = groups_of(self._merged.features, recipe)
         always = frozenset[str]().union(*groups_of(self.always, recipe))
 
@@ -639,7 +662,7 @@ class Posterior(PredictionMethods):
     @cached_property
     def effects(self) -> Effects:
         """Effects of covariates, as in ``posterior.effects.partial_dependence("x")``."""
-        return Effects(self._averaged, self.recipe, self._inner_recipe, self._source.table)
+        return Effects(self._predictive, self.recipe, self._inner_recipe, self._source.table)
 
     def portable(
         self, most_bytes: int = 1_500_000, formulas: Sequence[Formula] = ()
@@ -657,7 +680,7 @@ class Posterior(PredictionMethods):
             that the format does not know.
         """
         return portable_predictor(
-            self._averaged, self._inner_recipe, self._source.table, most_bytes, formulas
+            self._predictive, self._inner_recipe, self._source.table, most_bytes, formulas
         )
 
     @property
@@ -690,7 +713,7 @@ class Posterior(PredictionMethods):
 
         rows = self.rows(X, y, **extras)
         rng = np.random.default_rng(random_state)
-        return to_inference_data(rng, self._averaged, rows, draws)
+        return to_inference_data(rng, self._predictive, rows, draws)
 
     def rows(
         self,

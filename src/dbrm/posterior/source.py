@@ -40,6 +40,7 @@ from dbrm.posterior.skewness import mean_shifts
 
 if TYPE_CHECKING:
     from dbrm.posterior.path import PathStep
+    from dbrm.posterior.remainder import RemainderModels
 
 __all__ = ["AveragedFits", "Glm", "LiveSource", "Source", "StoredSource", "count_averaged"]
 
@@ -320,6 +321,8 @@ class StoredSource:
         The path of formulas; files of older versions have none.
     lack_of_fit
         Of a Gaussian response; files of older versions have none.
+    remainder
+        Models with a remainder; files of older versions have none.
     """
 
     table: Table
@@ -332,6 +335,7 @@ class StoredSource:
     reports: dict[tuple[int, ...], ModelFit]
     path: "list[PathStep]"
     lack_of_fit: float | None = None
+    remainder: "RemainderModels | None" = None
 
     def training(self) -> None:
         return None

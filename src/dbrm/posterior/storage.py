@@ -32,7 +32,7 @@ from dbrm.evidence import (
     find_link,
 )
 from dbrm.evolution import Candidate
-from dbrm.features import Feature, Transform, covariate, parse_feature, write_features
+from dbrm.features import Feature, Ranges, Transform, covariate, parse_feature, write_features
 from dbrm.features.sets import find_builtin
 from dbrm.posterior.diagnostics import Diagnostics
 from dbrm.posterior.dispersion import DispersionPosterior
@@ -52,6 +52,7 @@ from dbrm.posterior.merge import Merged
 from dbrm.posterior.path import PathStep
 from dbrm.posterior.posterior import Posterior
 from dbrm.posterior.record import RunRecord
+from dbrm.posterior.remainder import RemainderModels
 from dbrm.posterior.source import AveragedFits, Glm, Source, StoredSource
 from dbrm.search import ModelTable, effects_of
 from dbrm.status import Status
@@ -87,7 +88,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "disagreements": posterior.diagnostics.disagreements,
         "latent_disagreements": posterior.diagnostics.latent_disagreements,
         "draws": list(posterior.diagnostics.rhat),
-        "ranges": list(posterior._averaged.ranges),
+        "ranges": list(posterior._predictive.ranges),
         "candidate": candidate and asdict(candidate),
         "path": [step.to_dict() for step in posterior.path_steps],
         "lack_of_fit": known_lack_of_fit(posterior),
@@ -107,7 +108,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         **_pack("averaged", posterior._averaged.fits),
         "averaged_shifts": np.concatenate(posterior._averaged.shifts),
         "fitted_ranges": posterior._averaged.fitted,
-        "ranges": np.array(list(posterior._averaged.ranges.values())).reshape(-1, 2),
+        "ranges": np.array(list(posterior._predictive.ranges.values())).reshape(-1, 2),
         **_pack_dispersions(posterior._averaged.dispersions),
         **_pack("reports", [model.fit for model in reports]),
         **pack_effects(source.effects),
@@ -119,6 +120,9 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     }
     if merged.frequency is not None:
         arrays["frequency"] = merged.frequency
+    if (remainder := posterior._remainder) is not None:
+        content["remainder"] = _spell(remainder.features, source)
+        arrays |= _pack_remainder(remainder)
     write_archive(path, content, arrays)
 
 
@@ -226,6 +230,38 @@ def _unpack_dispersions(arrays: Arrays) -> list[DispersionPosterior]:
     return [DispersionPosterior(*part) for part in parts]
 
 
+def _pack_remainder(remainder: RemainderModels) -> Arrays:
+    return {
+        **_pack("remainder", remainder.fits),
+        "remainder_probability": remainder.probability,
+        "remainder_members": np.concatenate(remainder.models),
+        "remainder_fitted": remainder.fitted,
+    }
+
+
+def _unpack_remainder(
+    features: Sequence[Feature], arrays: Arrays, ranges: Ranges
+) -> RemainderModels | None:
+    """The models with a remainder; none in files of older versions."""
+    if not features:
+        return None
+    refuse_unless("remainder_sizes" in arrays, "remainder")
+    fits = _unpack("remainder", arrays)
+    sizes = arrays["remainder_sizes"] - 1
+    refuse_unless(bool(arrays["remainder_probability"].sum() <= 1.0 + 1e-6), "remainder")
+    inputs = {name for feature in features for name in feature.covariates}
+    refuse_unless(all(covariate(name).text in ranges for name in inputs), "ranges")
+    _check_ranges(arrays["remainder_fitted"], None)
+    return RemainderModels(
+        probability=arrays["remainder_probability"],
+        features=tuple(features),
+        models=_split("remainder_members", arrays, sizes),
+        fits=fits,
+        ranges=ranges,
+        fitted=arrays["remainder_fitted"],
+    )
+
+
 def _known_transforms(
     content: dict[str, Any], given: tuple[Transform, ...]
 ) -> tuple[Transform, ...]:
@@ -321,6 +357,9 @@ def _restore(
         ),
         path=[PathStep.from_dict(step) for step in content.get("path", ())],
         lack_of_fit=content.get("lack_of_fit"),
+        remainder=_unpack_remainder(
+            read(content.get("remainder", ())), arrays, {k: (a, b) for k, (a, b) in ranges.items()}
+        ),
         reports=dict(
             zip(
                 _reported(content, features),

@@ -29,7 +29,7 @@ def preset_choices(
     """
     choices = _CHOICES[preset](family, n)
     if preset is None and long_tail:
-        choices |= {"prior": Jeffreys(), "penalty": "bic"}
+        choices |= {"prior": Jeffreys(), "penalty": "bic", "remainder": False}
     return choices
 
 
@@ -63,6 +63,7 @@ def _default(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: ARG00
         "missing": "indicator",
         "unseen": "none-of-these",
         "log_covariates": True,
+        "remainder": True,
     }
 
 
@@ -80,6 +81,7 @@ def _paper_text(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: AR
         "missing": "error",
         "unseen": "error",
         "log_covariates": False,
+        "remainder": False,
     }
 
 
@@ -98,6 +100,7 @@ def _paper_code(family: AbstractFamily, n: float) -> dict[str, Any]:
             "missing": "error",
             "unseen": "error",
             "log_covariates": False,
+            "remainder": False,
         }
     return {
         "prior": Jeffreys(constant="none"),
@@ -111,6 +114,7 @@ def _paper_code(family: AbstractFamily, n: float) -> dict[str, Any]:
         "missing": "error",
         "unseen": "error",
         "log_covariates": False,
+        "remainder": False,
     }
 
 

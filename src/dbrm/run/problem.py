@@ -116,6 +116,7 @@ def build_problem(inputs: RunInputs) -> Problem:
         information=None
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
+        remainder=bool(settings.remainder) and settings.traits.engineers,
     )
     completed = tuple(
         (other, _engine(settings, replace(inputs, table=other), family, always, latent))

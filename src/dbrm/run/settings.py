@@ -220,6 +220,11 @@ class Settings:
         ``log(name)``, or ``log(name + shift)`` where some values are zero, which costs as much
         as any covariate. By default beside the default functions, but not
         if `transforms` or `units` are given, or a formula, and not under the presets.
+    remainder
+        Whether predictions of a Gaussian response average over models with and without a
+        *remainder*: all covariates at once, each with a small effect, beside the features of the
+        formula. Formulas and probabilities of features are those without. By default so, but
+        not for a response with a long tail, and not under the presets.
     check
         Whether to look at the data before the fit, and warn (`dbrm.errors.DataCheckWarning`) of
         what looks wrong: identifiers, dates, numbers as text, a response of another family.
@@ -314,6 +319,7 @@ class Settings:
     missing: Literal["error", "indicator", "impute", "drop"] | None = None
     unseen: Literal["error", "none-of-these"] | None = None
     log_covariates: bool | None = None
+    remainder: bool | None = None
     check: bool = True
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
@@ -661,6 +667,7 @@ class SettingsOptions(TypedDict, total=False):
     missing: Literal["error", "indicator", "impute", "drop"] | None
     unseen: Literal["error", "none-of-these"] | None
     log_covariates: bool | None
+    remainder: bool | None
     check: bool
     preset: Literal["paper_text", "paper_code"] | None
     uncertainty: Literal["laplace", "plugin"] | None
