@@ -215,7 +215,7 @@ def log_evidence(
         return -np.inf
     problem = build_problem(inputs)
     every_effect = np.ones(len(problem.latent), dtype=np.bool_)
-    return log_evidence_with(problem.engine, inputs.table.values, every_effect)[0]
+    return log_evidence_with(problem.engine, problem.table.values, every_effect)[0]
 
 
 class FitOptions(SettingsOptions, total=False):

@@ -88,6 +88,11 @@ class FormulaRecipe:
         return self.inner.apply(columns | computed, caller=caller)
 
     @property
+    def searched(self) -> tuple[str, ...]:
+        """The columns that formulas are made from."""
+        return self.inner.searched
+
+    @property
     def factors(self) -> list[tuple[str, ...]]:
         """Return, for each factor, the columns of its levels, without interactions."""
         return self.inner.factors

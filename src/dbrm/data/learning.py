@@ -79,6 +79,7 @@ def learn_recipe(
     whole_factors: bool = False,
     weights: Any = None,
     log_covariates: bool = False,
+    rare_columns: bool = False,
     index_columns: Sequence[str] = (),
     also: Sequence[str] = (),
     allow_no_columns: bool = False,
@@ -118,6 +119,8 @@ def learn_recipe(
         twice.
     log_covariates
         Whether skewed columns without negative values are offered on the log scale, too.
+    rare_columns
+        Whether single rare levels have columns, too, for the remainder of models.
     index_columns, also
         Columns that index latent effects, kept as they are; those of them that are `also`
         covariates.
@@ -149,6 +152,7 @@ def learn_recipe(
             n,
             weights=weight,
             offer_log=log_covariates and f"log({column.name})" not in raw.names,
+            rare_columns=rare_columns,
         )
         for column, n in zip(columns, counts, strict=True)
     ]
@@ -186,13 +190,13 @@ class Offer:
         Of the columns, all different.
     unused
         Input columns of which the table has none, or no levels, each with the reason.
-    logs
-        Those of the names that are on the log scale, the last ones.
+    added
+        Those of the names that are on the log scale, or of single rare levels: the last ones.
     """
 
     names: tuple[str, ...]
     unused: tuple[tuple[str, str], ...]
-    logs: frozenset[str]
+    added: frozenset[str]
 
     @classmethod
     def of(
@@ -217,17 +221,18 @@ class Offer:
         ]
         names = [name for offered in offers for name in offered]
         logs = frozenset(rule.log_column for rule in rules if rule.log_scale is not None)
+        rare = [name for rule in rules for name in rule.own_columns]
         return cls(
-            tuple(sorted(names, key=lambda name: name in logs)),
+            (*sorted(names, key=lambda name: name in logs), *rare),
             tuple((name, reason) for name, reason in reasons if reason),
-            logs,
+            logs.union(rare),
         )
 
     def left_out(self, redundant: Mapping[int, int | None]) -> tuple[tuple[str, str], ...]:
         """Return the columns that are left out, each with the reason."""
         found = [(self.names[j], self._reason(first)) for j, first in sorted(redundant.items())]
-        # The user need not know of a logarithm that the table has already.
-        return (*self.unused, *((name, why) for name, why in found if name not in self.logs))
+        # The user need not know of a logarithm or level that the table has already.
+        return (*self.unused, *((name, why) for name, why in found if name not in self.added))
 
     def _reason(self, first: int | None) -> str:
         return "constant" if first is None else f"copy of {self.names[first]!r}"

@@ -32,6 +32,8 @@ __all__ = [
 FEW_ROWS, SMALL_SHARE = 5, 1 / 20
 # Levels of one column that have columns of their own, the most frequent first.
 MOST_LEVELS = 50
+# Rows of a rare level that has a column for the remainder, and the most such levels.
+LEAST_ROWS, MOST_RARE_LEVELS = 2, 200
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
     r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|\d{8}T\d{4,6}"
@@ -91,20 +93,29 @@ def learn_rule(
     *,
     weights: Column | None = None,
     offer_log: bool = False,
+    rare_columns: bool = False,
 ) -> ColumnRule:
     """Learn the rule of a column.
 
     `counts` are those of all rows, `column` may be a sample. With `offer_log` a skewed
-    column without negative values is offered on the log scale, too.
+    column without negative values is offered on the log scale, too. With `rare_columns` rare
+    levels have columns of their own beside the one that they share.
     """
     if column.coded and not column.declared:
         _refuse_dates(column)
     levels, fill, log_scale = column.levels, None, None
     pooled: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
     if column.kind == "ordered":
         fill = 1.0 + _middle(column, weights)[0]
     elif column.kind == "categorical":
         levels, pooled = _split_levels(column.levels, counts)
+        if rare_columns:
+            own = _rare_with_rows(pooled or column.levels, counts) if pooled or not levels else ()
+            # A column of rare levels only, some of which have rows to learn from.
+            levels, pooled = (
+                (column.levels, column.levels) if own and not levels else (levels, pooled)
+            )
     elif missing != "error":
         fill = _median(column, weights)
     if offer_log and column.kind == "numeric":
@@ -119,6 +130,7 @@ def learn_rule(
         pooled=pooled,
         n_missing=round(counts.n_missing),
         log_scale=log_scale,
+        own=own,
     )
 
 
@@ -141,6 +153,8 @@ def offered_columns(
         return _offered_steps(rule, counts, whole_factors=whole_factors)
     if not (rule.coded and rule.levels):
         return rule.outputs
+    if set(rule.pooled) == set(rule.levels):
+        return (rule.missing_column,) if rule.indicator else ()
     rows = {
         f"{rule.name}[{label}]": sum(counts.rows[level] for level in levels)
         for label, levels in rule.classes.items()
@@ -158,7 +172,7 @@ def offered_columns(
 
 def why_left_out(rule: ColumnRule, counts: LevelCounts, offered: tuple[str, ...]) -> str:
     """Say why the levels or values of a column are not in the table; empty if they are."""
-    if rule.kind == "categorical" and counts.rows and not rule.levels:
+    if rule.kind == "categorical" and counts.rows and set(rule.pooled) == set(rule.levels):
         return f"{len(counts.rows)} levels, all rare"
     return "" if offered else "constant"
 
@@ -193,6 +207,14 @@ def _split_levels(
     own = frozenset(usual[:MOST_LEVELS])
     pooled = tuple(level for level in levels if level not in own)
     return levels, pooled if len(pooled) > 1 else ()
+
+
+def _rare_with_rows(rare: tuple[str, ...], counts: LevelCounts) -> tuple[str, ...]:
+    """Return the rare levels with rows to learn from, the most frequent if there are many."""
+    among = set(rare)
+    enough = [level for level in counts.by_frequency if counts.rows[level] >= LEAST_ROWS]
+    kept = set([level for level in enough if level in among][:MOST_RARE_LEVELS])
+    return tuple(level for level in rare if level in kept)
 
 
 def is_date(text: str) -> bool:

@@ -41,11 +41,12 @@ RECIPE = Record(
                     "fill": Nullable(Real()),
                     "indicator": Flag(),
                     "pooled": ListOf(Text()),
+                    "own": ListOf(Text()),
                     "n_missing": Whole(0),
                     "log_floor": Nullable(Real()),
                     "log_shift": Real(low=0.0),
                 },
-                optional=frozenset({"pooled", "n_missing", "log_floor", "log_shift"}),
+                optional=frozenset({"pooled", "own", "n_missing", "log_floor", "log_shift"}),
             )
         ),
         "names": ListOf(Text(), "names"),
@@ -105,6 +106,12 @@ class Recipe:
         """Names of the input columns, in the order of the training table, index columns last."""
         names = [rule.name for rule in self.columns]
         return (*names, *(name for name in self.index_columns if name not in names))
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The columns that formulas are made from: all but those of single rare levels."""
+        rare = {name for rule in self.columns for name in rule.own_columns}
+        return tuple(name for name in self.names if name not in rare)
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
@@ -223,6 +230,7 @@ class Recipe:
                     "fill": rule.fill,
                     "indicator": rule.indicator,
                     "pooled": list(rule.pooled),
+                    "own": list(rule.own),
                     "n_missing": rule.n_missing,
                     "log_floor": None if rule.log_scale is None else rule.log_scale.floor,
                     "log_shift": 0.0 if rule.log_scale is None else rule.log_scale.shift,
@@ -312,7 +320,8 @@ def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
     rule = dict(content)
     floor, shift = rule.pop("log_floor", None), rule.pop("log_shift", 0.0)
     rule["log_scale"] = None if floor is None else LogScale(floor, shift)
-    rule["levels"], rule["pooled"] = tuple(rule["levels"]), tuple(rule.get("pooled", ()))
+    for name in ("levels", "pooled", "own"):
+        rule[name] = tuple(rule.get(name, ()))
     return ColumnRule(**rule)
 
 

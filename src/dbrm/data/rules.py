@@ -47,6 +47,9 @@ class ColumnRule:
         Whether a 0/1 column ``name_missing`` marks the rows without a value.
     pooled
         Rare levels, which share one 0/1 column ``name[3 rare levels]``.
+    own
+        Those of the rare levels that have a 0/1 column of their own, too, which only the remainder
+        of a model uses.
     n_missing
         Training rows without a value.
     log_scale
@@ -63,6 +66,7 @@ class ColumnRule:
     pooled: tuple[str, ...] = ()
     n_missing: int = 0
     log_scale: LogScale | None = None
+    own: tuple[str, ...] = ()
 
     @property
     def coded(self) -> bool:
@@ -77,11 +81,12 @@ class ColumnRule:
             if self.kind != "numeric" or not positive:
                 return False
         if self.kind == "ordered":
-            return self.fill in range(1, len(self.levels) + 1) and not self.pooled
+            ranked = self.fill in range(1, len(self.levels) + 1)
+            return ranked and not (self.pooled or self.own)
         if self.coded:
-            return self.fill is None and set(self.pooled) <= set(self.levels)
+            return self.fill is None and set(self.own) <= set(self.pooled) <= set(self.levels)
         filled = self.fill is not None or not (self.n_missing or self.indicator)
-        return filled and not (self.levels or self.pooled)
+        return filled and not (self.levels or self.pooled or self.own)
 
     @property
     def missing_column(self) -> str:
@@ -109,6 +114,19 @@ class ColumnRule:
         return found | ({self.pool: self.pooled} if self.pooled else {})
 
     @property
+    def choices(self) -> dict[str, str]:
+        """A level for each set of levels that any column tells apart, by what it is called."""
+        apart = {level: level for level in self.levels if level not in set(self.pooled)}
+        apart |= {level: level for level in self.own}
+        rest = [level for level in self.pooled if level not in set(self.own)]
+        return apart | ({f"{len(rest)} rare levels": rest[0]} if rest else {})
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """Names of the 0/1 columns of single rare levels."""
+        return tuple(f"{self.name}[{level}]" for level in self.own)
+
+    @property
     def level_columns(self) -> tuple[str, ...]:
         """Names of the 0/1 columns of levels, and of the one that stands for no level."""
         return tuple(name for name in self.outputs if name != self.name)
@@ -119,7 +137,7 @@ class ColumnRule:
         if self.kind == "ordered":
             made = [self.name, *(f"{self.name}[>={level}]" for level in self.levels[1:])]
         elif self.coded:
-            made = [f"{self.name}[{label}]" for label in self.classes]
+            made = [*(f"{self.name}[{label}]" for label in self.classes), *self.own_columns]
         else:
             made = [self.name] if self.log_scale is None else [self.name, self.log_column]
         return (*made, self.missing_column) if self.indicator else tuple(made)
@@ -164,6 +182,8 @@ class ColumnRule:
             for label, levels in self.classes.items():
                 codes = [code_of[level] for level in levels]
                 yield f"{self.name}[{label}]", _is_any(column.values, codes)
+            for name, level in zip(self.own_columns, self.own, strict=True):
+                yield name, column.values == code_of[level]
         elif self.fill is not None and column.missing.any():
             yield from self.at_value(np.where(column.missing, self.fill, column.values)).items()
         else:
@@ -176,6 +196,11 @@ class ColumnRule:
         code = UNSEEN if level is None else self.levels.index(level)
         row = RawColumn(self.name, self.kind, np.array([code]), self.levels)
         return {name: float(content[0]) for name, content in self.expand(row)}
+
+    def at_class(self, label: str) -> dict[str, float]:
+        """Return the values of the columns for one of `classes`; the pool is no single level."""
+        values = self.at_level(self.classes[label][0])
+        return values | dict.fromkeys(self.own_columns, 0.0) if self.pooled else values
 
     def at_value(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of numbers; on the log scale, too, where there is such a column."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -90,6 +90,13 @@ class Table:
         """Return some of the rows."""
         index = {name: content[rows] for name, content in self.index_columns.items()}
         return Table(self.names, self.values[rows], index)
+
+    def only(self, names: Sequence[str]) -> Table:
+        """Return some of the columns."""
+        if tuple(names) == self.names:
+            return self
+        positions = [self._position[name] for name in names]
+        return Table(tuple(names), self.values[:, positions], self.index_columns)
 
     def column(self, name: str) -> Column:
         """Return one column by name, a read-only view."""

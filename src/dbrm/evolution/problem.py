@@ -187,6 +187,9 @@ class Problem:
         `table` and `engine` are the first of them, on which models are searched.
     remainder
         Whether predictions average over models with a remainder of all covariates, too.
+    whole
+        The table with the columns of single rare levels, which only a remainder uses; ``None`` if
+        there are none.
     """
 
     table: Table
@@ -209,6 +212,7 @@ class Problem:
     constraints: Constraints | None = None
     completed: tuple[tuple[Table, AbstractEngine], ...] = ()
     remainder: bool = False
+    whole: Table | None = None
 
     @property
     def n_rows(self) -> int:

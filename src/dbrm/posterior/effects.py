@@ -295,7 +295,8 @@ class Effects:
         return change
 
     def _level(self, rule: ColumnRule, level: str) -> Change:
-        level, *_ = rule.classes.get(level, (level,))
+        if level in rule.classes:
+            return self._scaled(rule.at_class(level))
         if level not in rule.levels:
             msg = f"{level!r} is no level of {rule.name!r}: {', '.join(rule.levels)}."
             raise InvalidSettingError(msg)

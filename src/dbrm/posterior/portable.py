@@ -227,7 +227,7 @@ def _inputs(
         if not used:
             continue
         if rule.coded:
-            yield rule, {"name": rule.name, "levels": list(rule.classes)}
+            yield rule, {"name": rule.name, "levels": list(rule.choices)}
             continue
         if rule.kind == "boolean":
             yield rule, {"name": rule.name, "levels": ["false", "true"], "values": [0.0, 1.0]}
@@ -270,7 +270,7 @@ def _columns(
             mean, sd = _unit(recipe, name)
             base = {"input": position, "mean": mean, "sd": sd}
             if rule.coded:
-                levels = [rule.at_level(levels[0])[name] for levels in rule.classes.values()]
+                levels = [rule.at_level(level)[name] for level in rule.choices.values()]
                 found[name] = {"input": position, "values": [(v - mean) / sd for v in levels]}
             elif name == rule.missing_column:
                 found[name] = {"constant": -mean / sd}

@@ -38,6 +38,8 @@ LEAST_PROBABILITY = 0.02
 _MOST_FEATURES, _MOST_IN_MODEL = 30, 20
 # Models with a remainder that predictions average over: this share of them, and this number.
 _SHARE, _MOST_MODELS = 0.98, 40
+# With fewer covariates all of them can be in the formula.
+_FEWEST_COVARIATES = 3
 # Rows times columns of a table up to which a remainder is looked for, and columns.
 _MOST_NUMBERS, _MOST_COLUMNS = 5_000_000, 300
 
@@ -73,11 +75,11 @@ def find_remainder(
     engine = problem.engine
     if not (problem.remainder and isinstance(engine, GaussianEngine)):
         return None
-    if not _is_possible(problem, engine):
+    if not (len(recipe.needed) >= _FEWEST_COVARIATES and _is_possible(problem, engine)):
         return None
-    units = _units(problem.table, recipe)
+    table = _table(problem)
     leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
-    remainder = Remainder.of(engine, problem.table.values, units)
+    remainder = Remainder.of(engine, table.values, _units(table, recipe))
     search = _Search.of(problem, remainder, [merged.features[j] for j in leading])
     found = [search.run(ratio) for ratio in RATIOS]
     masks = np.concatenate([own for own, _ in found])
@@ -94,7 +96,7 @@ def find_remainder(
     count = int(np.searchsorted(np.cumsum(share), _SHARE)) + 1
     order, share = order[:count], share[:count]
     return search.models(
-        masks[order], ratios[order].tolist(), probability * share / share.sum(), problem.table
+        masks[order], ratios[order].tolist(), probability * share / share.sum(), table
     )
 
 
@@ -124,9 +126,13 @@ def with_remainder(averaged: AveragedModels, found: RemainderModels) -> Averaged
     )
 
 
+def _table(problem: Problem) -> Table:
+    return problem.table if problem.whole is None else problem.whole
+
+
 def _is_possible(problem: Problem, engine: GaussianEngine) -> bool:
     """Whether nothing was asked for that models with a remainder would not obey."""
-    weights, values = engine.weights, problem.table.values
+    weights, values = engine.weights, _table(problem).values
     n = engine.n_rows if weights is None else float(weights.sum())
     return (
         1 < values.shape[1] <= _MOST_COLUMNS
@@ -137,6 +143,8 @@ def _is_possible(problem: Problem, engine: GaussianEngine) -> bool:
         and problem.constraints is None
         and not problem.has_heredity_rule
         and not problem.always
+        and not problem.grammar.excluded
+        and problem.grammar.units is None
         and bool(np.all(np.ptp(values, axis=0) > 0))
     )
 

@@ -148,7 +148,7 @@ class LiveSource:
 
     @property
     def table(self) -> Table:
-        return self.problem.table
+        return self.problem.table if self.problem.whole is None else self.problem.whole
 
     @property
     def n_rows(self) -> int:

@@ -227,6 +227,9 @@ def _subsample_if_tall(inputs: RunInputs) -> RunInputs:
     """Visit the rows in blocks where there are very many of them."""
     if not wants_blocks(inputs.table.n_rows, inputs.settings):
         return inputs
+    if isinstance(inputs.recipe, Recipe):
+        names = inputs.recipe.searched
+        inputs = replace(inputs, table=inputs.table.only(names), recipe=inputs.recipe.only(names))
     rows = MemoryRows(inputs.table, inputs.observations.given)
     table, observations = weighted_subsample(rows, inputs.settings)
     return replace(inputs, table=table, observations=observations, rows=rows)
@@ -397,6 +400,7 @@ def _read(
         also=settings.named_covariates,
         allow_no_columns=allow_no_columns,
         weights=weights,
+        rare_columns=_rare_columns(settings),
         **_preparation(settings),
     )
     return ParsedFormula(recipe, table, y, _name_of(y), None, {})
@@ -423,6 +427,18 @@ def _log_covariates(settings: Settings, resolved: Settings) -> bool:
         return False
     engineers = settings.traits.engineers and settings.max_depth != 0
     return bool(resolved.log_covariates) and engineers
+
+
+def _rare_columns(settings: Settings) -> bool:
+    """Whether single rare levels have columns: where models may have a remainder."""
+    resolved = settings.resolved(settings.family, 1.0)
+    return (
+        bool(resolved.remainder)
+        and settings.traits.engineers
+        and find_family(settings.family).exact_link is not None
+        and settings.groups is None
+        and settings.missing != "impute"
+    )
 
 
 def _add(own: Column | None, offset: Any) -> Any:

@@ -64,6 +64,8 @@ _MOST_PLACES, _ROWS = 4, 6
 
 def build_problem(inputs: RunInputs) -> Problem:
     """Put data, evidence, priors and limits together into what the chains work on."""
+    whole, searched = inputs.table, inputs.recipe.searched
+    inputs = replace(inputs, table=whole.only(searched))
     table, rows = inputs.table, inputs.rows
     seen = inputs.observations
     family = find_family(inputs.settings.family)
@@ -117,6 +119,7 @@ def build_problem(inputs: RunInputs) -> Problem:
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
         remainder=bool(settings.remainder) and settings.traits.engineers,
+        whole=whole,
     )
     completed = tuple(
         (other, _engine(settings, replace(inputs, table=other), family, always, latent))
