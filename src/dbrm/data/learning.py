@@ -261,10 +261,10 @@ def warn_left_out(dropped: Sequence[tuple[str, str]], *, n_kept: int) -> None:
         _warn(f"Constant columns are left out: {quote(constant)}.")
     if rare:
         _warn(
-            f"Columns of text in which every level is rare are left out: {_shown(rare)}. "
-            "An identifier says nothing about other rows; for groups of a few rows each try "
-            "latent=dbrm.latent.RandomIntercept(column), and make numbers that are stored as text "
-            "numbers."
+            "Columns of text in which every level is rare are left out of formulas: "
+            f"{_shown(rare)}. An identifier says nothing about other rows; for groups of a few "
+            "rows each try latent=dbrm.latent.RandomIntercept(column), and make numbers that are "
+            "stored as text numbers."
         )
     if copies:
         _warn(

@@ -122,6 +122,7 @@ def first_models(averaged: AveragedModels, count: int) -> AveragedModels:
         shifts=averaged.shifts[:count],
         dispersions=averaged.dispersions[:count],
         fitted=averaged.fitted[:count],
+        straight=averaged.is_linear[:count],
     )
 
 

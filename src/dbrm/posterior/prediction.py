@@ -64,6 +64,8 @@ class AveragedModels:
     ranges, fitted, hold
         Ranges of covariates and arguments in training, ranges of the means of the models, and
         whether they are held: see `dbrm.posterior.limits`.
+    straight
+        Which models go on linearly outside the ranges; ``None`` for those of covariates alone.
     """
 
     features: tuple[Feature, ...]
@@ -80,6 +82,7 @@ class AveragedModels:
     fitted: Matrix = field(default_factory=lambda: np.empty((0, 2)))
     hold: bool = True
     hazards: AbstractHazards | None = None
+    straight: Mask | None = None
 
     @property
     def integrates(self) -> bool:
@@ -102,6 +105,7 @@ class AveragedModels:
             dispersions=[self.dispersions[model]],
             fitted=self.fitted[[model]],
             hazards=self.hazards and self.hazards.take(model),
+            straight=self.is_linear[[model]],
         )
 
     def evaluate(self, table: Table) -> Matrix:
@@ -126,7 +130,9 @@ class AveragedModels:
 
     @cached_property
     def is_linear(self) -> Mask:
-        """Models all of whose features are covariates."""
+        """Models that go on linearly: all their features are covariates."""
+        if self.straight is not None:
+            return self.straight
         plain = np.array([isinstance(feature, Covariate) for feature in self.features], dtype=bool)
         always = all(isinstance(feature, Covariate) for feature in self.always)
         return np.array([always and plain[own].all() for own in self.models], dtype=np.bool_)

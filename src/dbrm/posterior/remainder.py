@@ -113,6 +113,8 @@ def with_remainder(averaged: AveragedModels, found: RemainderModels) -> Averaged
     fits = [*averaged.fits, *found.fits]
     fitted = np.concatenate([averaged.fitted, found.fitted])
     order = np.argsort(-probability, kind="stable")
+    # Effects of a column and of its logarithm need not cancel outside the range.
+    straight = np.concatenate([averaged.is_linear, np.zeros(len(found.fits), dtype=np.bool_)])
     return replace(
         averaged,
         features=features,
@@ -123,6 +125,7 @@ def with_remainder(averaged: AveragedModels, found: RemainderModels) -> Averaged
         dispersions=[DispersionPosterior.known(fits[j].dispersion) for j in order],
         ranges={**averaged.ranges, **found.ranges},
         fitted=fitted[order],
+        straight=straight[order],
     )
 
 

@@ -46,6 +46,7 @@ def find(posterior: "Posterior") -> list[Finding]:
     """Everything to know about a run, the worst first."""
     found = [*_chains(posterior), *_end(posterior), *_rows(posterior), _formula(posterior)]
     found += [*_fit(posterior), *_kept(posterior), *_simpler(posterior), *_law(posterior)]
+    found += _remainder(posterior)
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
@@ -110,6 +111,18 @@ def _simpler(posterior: "Posterior") -> list[Finding]:
             )
             return [Finding("good", "A simpler formula does as well", text)]
     return []
+
+
+def _remainder(posterior: "Posterior") -> list[Finding]:
+    """Whether predictions know more than the formulas say."""
+    if posterior.remainder < _HALF:
+        return []
+    text = (
+        f"With a probability of {format_share(posterior.remainder)} all covariates together add "
+        "to what a formula says, each with a small effect. Predictions count them in; formulas, "
+        "and the probabilities of features, are those without (remainder=False)."
+    )
+    return [Finding("care", "Many covariates matter a little", text)]
 
 
 def _law(posterior: "Posterior") -> list[Finding]:
