@@ -238,7 +238,7 @@ def classes(request, browser, table, tmp_path_factory):
     options = {"link": link} if link else {}
     posterior = dbrm.fit(table, labels, family=family, **EFFORT, **options)
     path = tmp_path_factory.mktemp("classes") / "run.html"
-    posterior.report(path)
+    posterior.report(path, test=(table.iloc[::2], labels.iloc[::2]))
     page = browser.new_page()
     complaints = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -266,9 +266,25 @@ def test_classes_have_the_probabilities_of_predict_proba(classes, table, width):
     assert (page.locator("#whatif .moves").count() == 1) == posterior.family.ordered
 
 
+def test_classes_are_measured_on_held_out_rows(classes, table):
+    posterior, page = classes
+    first = page.locator("#scores tbody tr").first
+    assert first.locator("th").inner_text() == "right class"
+    values = [float(cell.get_attribute("data-value")) for cell in first.locator("td.v").all()]
+    expected = posterior.checks.scores()["value"][0]
+    assert values[0] == pytest.approx(expected, rel=1e-12)
+    assert len(values) == 2
+    tables = page.locator("table.confusion")
+    assert tables.count() == 2
+    heads = tables.first.locator("tbody th").all_inner_texts()
+    assert heads == [f"observed {name}" for name in posterior.classes]
+    counts = [int(cell) for cell in tables.last.locator("tbody td").all_inner_texts()]
+    assert sum(counts) == len(table.iloc[::2])
+
+
 @pytest.mark.parametrize(
     "family",
-    ["student_t", "beta", pytest.param("zero_inflated_poisson", marks=pytest.mark.slow)],
+    ["student_t", "beta", "zero_inflated_poisson"],
 )
 def test_other_families_have_means_with_intervals(family, browser, table, tmp_path):
     rng = np.random.default_rng(4)
@@ -278,7 +294,8 @@ def test_other_families_have_means_with_intervals(family, browser, table, tmp_pa
         "beta": lambda: rng.beta(8 / (1 + np.exp(-eta)), 8 / (1 + np.exp(eta))).clip(0.001, 0.999),
         "zero_inflated_poisson": lambda: rng.poisson(np.exp(eta)) * (rng.random(len(eta)) > 0.3),
     }[family]()
-    posterior = dbrm.fit(table, pd.Series(y, name="y"), family=family, **EFFORT)
+    y = pd.Series(y, name="y")
+    posterior = dbrm.fit(table, y, family=family, max_averaged=80, **EFFORT)
     posterior.report(tmp_path / "run.html")
     page = browser.new_page()
     page.goto((tmp_path / "run.html").as_uri())
@@ -290,3 +307,73 @@ def test_other_families_have_means_with_intervals(family, browser, table, tmp_pa
         np.testing.assert_allclose(interval(page, "of-mean"), of_mean, rtol=CLOSE, atol=CLOSE)
     assert not page.locator("#whatif .of-response").is_visible()
     page.close()
+
+
+@pytest.fixture(scope="module", params=["cox", "cox in strata", "weibull"])
+def lives(request, browser, table, tmp_path_factory):
+    """A posterior of survival times, its strata or none, and its page."""
+    rng = np.random.default_rng(6)
+    family, _, strata = request.param.partition(" in ")
+    n = len(table)
+    time, end = rng.weibull(1.5, n) * np.exp(-linear(table) / 1.5), rng.exponential(3.0, n)
+    options = {"strata": table["count"] > 4} if strata else {}
+    options["max_averaged"] = 80
+    posterior = dbrm.fit(
+        table.drop(columns="count") if strata else table,
+        pd.Series(np.minimum(time, end), name="months"),
+        event=(time <= end).astype(int),
+        family=family,
+        **EFFORT,
+        **options,
+    )
+    path = tmp_path_factory.mktemp("lives") / "run.html"
+    posterior.report(path)
+    page = browser.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    yield posterior, bool(strata), page
+    page.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_survival_is_that_of_predict_survival(lives, table, width):
+    """At the time that a slider is moved to, and along the curve; the stratum is chosen."""
+    posterior, has_strata, page = lives
+    page.set_viewport_size({"width": width, "height": 800})
+    for position, steps in ((3, 0), (77, 5)):
+        row = table.iloc[[position]]
+        set_row(page, row.iloc[0].to_dict())
+        strata = {}
+        if has_strata:
+            label = page.locator("#whatif .survival label").first
+            label.locator("select").select_option(index=position % 2)
+            strata["strata"] = [posterior.record.strata[position % 2]]
+        slider = page.get_by_label("time, slider")
+        slider.focus()
+        before = slider.input_value()
+        for _ in range(steps):
+            page.keyboard.press("ArrowRight")
+        assert int(slider.input_value()) == int(before) + steps
+        set_row(page, row.iloc[0].to_dict())
+        assert answer(page)[0] == pytest.approx(posterior.predict(row)[0], rel=CLOSE, abs=CLOSE)
+        chosen = float(page.locator("#whatif output.time").get_attribute("data-value"))
+        box = page.locator("#whatif .survival")
+        number = page.evaluate("JSON.parse(document.querySelector('#whatif-data').textContent)")
+        times = number["predictive"]["times"][position % 2 if has_strata else 0]
+        assert chosen in times
+        expected = posterior.predict_survival(row, times, **strata)
+        curve = json.loads(box.get_attribute("data-curve"))
+        np.testing.assert_allclose(curve, expected.survival[0], rtol=CLOSE, atol=CLOSE)
+        here = times.index(chosen)
+        found = float(box.locator(".chance").get_attribute("data-value"))
+        assert found == curve[here]
+        ends = [expected.lower[0, here], expected.upper[0, here]]
+        np.testing.assert_allclose(interval(page, "of-chance"), ends, rtol=CLOSE, atol=CLOSE)
+        if posterior.family.name == "weibull":
+            ends = posterior.predict_interval(row)[0]
+            np.testing.assert_allclose(interval(page, "of-response"), ends, rtol=CLOSE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#scores", has_text="concordance").is_visible()

@@ -347,7 +347,7 @@ def test_rows_out_of_core_are_refused(rng, tmp_path):
 
 def test_checks_against_responses_are_refused(table):
     posterior = dbrm.enumerate_models(table, "time", event="status", family="cox")
-    with pytest.raises(InvalidSettingError, match=r"Use posterior\.concordance"):
+    with pytest.raises(InvalidSettingError, match=r"posterior\.checks\.scores"):
         posterior.checks.residuals()
 
 

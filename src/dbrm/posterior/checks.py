@@ -5,7 +5,7 @@ those given, or the training rows of a posterior that still has them.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import scipy.special
@@ -13,9 +13,13 @@ import scipy.stats
 
 from dbrm._typing import Column, Matrix, TableLike
 from dbrm.errors import InvalidSettingError
+from dbrm.evidence import ClassFamily
+from dbrm.evidence.joint.survival import SurvivalFamily
+from dbrm.posterior.class_mixture import ClassMixture
 from dbrm.posterior.prediction import Mixture
 from dbrm.posterior.rows import Rows
 from dbrm.posterior.scores import score_table
+from dbrm.posterior.survival_mixture import SurvivalMixture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,17 +28,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Checks"]
 
+# Most rows times models whose predictive distributions are kept.
+_MOST_KEPT = 1_000_000
+
 
 @final
 class Checks:
     """Checks of one posterior: ``posterior.checks``.
 
     Every method takes ``X``, ``y`` and, by keyword, ``offset``, ``trials``, ``exposure``; none
-    of them for the training rows.
+    of them for the training rows. Survival times have `scores` only, which takes ``event``, too.
     """
 
     def __init__(self, posterior: "Posterior") -> None:
         self._posterior = posterior
+        self._kept: list[tuple[Rows, list[Mixture]]] = []
 
     def residuals(
         self,
@@ -131,13 +139,16 @@ class Checks:
             ``measure``, ``value``, ``lower``, ``upper``. Of zeros and ones the AUC (area under
             the ROC curve), the Brier score (mean of :math:`(y - \hat p)^2`), the log score
             (mean of :math:`-\log \hat p(y)`) and the share that is right at a threshold of
-            one half; of other responses :math:`R^2 = 1 - \sum (y - \hat y)^2 /
+            one half. Of other classes the share whose class is the most probable one, the log
+            score, the Brier score :math:`\sum_k (\hat p_k - 1(y = k))^2`, and of ordered ones
+            the ranked probability score. Of survival times, with ``event=``, the concordance.
+            Of other responses :math:`R^2 = 1 - \sum (y - \hat y)^2 /
             \sum (y - \bar y)^2`, the root mean squared and mean absolute error, and the share
             of responses inside their 95 % predictive intervals. Limits are 95 % intervals from
             400 resamples of the rows, the same every time; of the share inside, Jeffreys
-            intervals. Of more than 10,000 rows an even sample is used.
+            intervals; of the concordance, from the spread of its pairs. Of more than 10,000 rows an even sample is used.
         """
-        return self.score(self._posterior.rows(X, y, **extras))
+        return self.score(self._posterior.scored_rows(X, y, **extras))
 
     def score(self, rows: Rows) -> "pd.DataFrame":
         """Scores of rows."""
@@ -231,15 +242,48 @@ class Checks:
         lower, upper = np.concatenate(blocks, axis=1)
         return lower, upper
 
+    def probabilities(self, rows: Rows) -> Matrix:
+        """Probability of each class (columns) for the rows."""
+        blocks = self._blocks(rows)
+        return np.concatenate([b.probabilities for b in blocks if isinstance(b, ClassMixture)])
+
+    def risk(self, rows: Rows) -> Column:
+        """Averaged linear predictor of survival times, signed so that higher is earlier."""
+        blocks = self._blocks(rows)
+        return np.concatenate([b.risk() for b in blocks if isinstance(b, SurvivalMixture)])
+
     def is_binary(self, rows: Rows) -> bool:
         """Whether responses are single zeros and ones."""
-        glm = self._posterior._source.glm
+        return self.kind_of(rows) == "binary"
+
+    def kind_of(self, rows: Rows) -> Literal["numbers", "binary", "classes", "survival"]:
+        """What kind of response the rows have."""
+        family = self._posterior.family
+        if isinstance(family, SurvivalFamily):
+            return "survival"
+        if isinstance(family, ClassFamily):
+            return "classes"
         single = rows.trials is None or bool(np.all(rows.trials == 1.0))
-        return glm is not None and glm.family.has_trials and single
+        glm = self._posterior._source.glm
+        is_binary = glm is not None and glm.family.has_trials and single
+        return "binary" if is_binary else "numbers"
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the responses are ordered classes."""
+        family = self._posterior.family
+        return isinstance(family, ClassFamily) and family.ordered
 
     def _blocks(self, rows: Rows) -> list[Mixture]:
+        """The predictive distributions of rows; of few rows those of the last two are kept."""
+        for known, blocks in self._kept:
+            if known is rows:
+                return blocks
         averaged = self._posterior._predictive
-        return list(averaged.blocks(rows.table, rows.offset, rows.trials))
+        blocks = list(averaged.blocks(rows.table, rows.offset, rows.trials))
+        if rows.response.size * len(averaged.models) <= _MOST_KEPT:
+            self._kept = [*self._kept[-1:], (rows, blocks)]
+        return blocks
 
 
 # Statistics of each row of responses.

@@ -38,8 +38,12 @@ class AbstractHazards(ABC):
         """Location and variance of the log cumulative hazard of each row at its own time."""
 
     @abstractmethod
-    def take(self, model: int) -> "AbstractHazards":
-        """Those of one model alone."""
+    def of_all(self, log_time: Column, predictors: "Predictors") -> tuple[Matrix, Matrix]:
+        """The same of all models: models by rows."""
+
+    @abstractmethod
+    def take(self, models: Sequence[int]) -> "AbstractHazards":
+        """Those of some models."""
 
 
 @final
@@ -53,6 +57,17 @@ class Predictor:
     location: Column
     variance: Column
     design: Matrix
+    stratum: IntArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictors:
+    """The linear predictors of rows within all models; see `Predictor`."""
+
+    locations: Matrix
+    variances: Matrix
+    designs: Sequence[Matrix]
     stratum: IntArray
 
 
@@ -75,8 +90,26 @@ class WeibullHazards(AbstractHazards):
         variance = inverse**2 * predictor.variance + 2.0 * u * inverse * across
         return u, np.maximum(variance + u**2 * joint.covariance[1, 1], 0.0)
 
-    def take(self, model: int) -> "WeibullHazards":
-        return WeibullHazards([self.fits[model]])
+    def of_all(self, log_time: Column, predictors: Predictors) -> tuple[Matrix, Matrix]:
+        log_scale, spread, pulls = self._scales
+        inverse = np.exp(-log_scale)[:, None]
+        u = (log_time - predictors.locations) * inverse
+        across = np.array([d @ p for d, p in zip(predictors.designs, pulls, strict=True)])
+        variance = inverse**2 * predictors.variances + 2.0 * u * inverse * across
+        return u, np.maximum(variance + u**2 * spread[:, None], 0.0)
+
+    @property
+    def _scales(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Log scale of each model, its variance, its covariances with the coefficients."""
+        joints = [fit.joint for fit in self.fits if fit.joint is not None]
+        return (
+            np.array([joint.ancillary[1] for joint in joints]),
+            np.array([joint.covariance[1, 1] for joint in joints]),
+            [np.delete(joint.covariance[1], 1) for joint in joints],
+        )
+
+    def take(self, models: Sequence[int]) -> "WeibullHazards":
+        return WeibullHazards([self.fits[model] for model in models])
 
     def invert(
         self, model: int, predictor: Predictor, waiting: Column, normal: Column, other: Column
@@ -128,9 +161,20 @@ class CoxHazards(AbstractHazards):
         location = np.where(known, self.log_hazard[model, place] + predictor.location, -np.inf)
         return location, np.where(known, np.maximum(variance, 0.0), 0.0)
 
-    def take(self, model: int) -> "CoxHazards":
-        log_hazard, spread = self.log_hazard[[model]], self.spread[[model]]
-        return CoxHazards(self.times, self.strata, log_hazard, spread, [self.pulls[model]])
+    def of_all(self, log_time: Column, predictors: Predictors) -> tuple[Matrix, Matrix]:
+        place = self._last_before(np.exp(log_time), predictors.stratum)
+        known = place >= 0
+        place = np.where(known, place, 0)
+        pairs = zip(predictors.designs, self.pulls, strict=True)
+        across = np.array([np.einsum("ni,ni->n", own, pull[place]) for own, pull in pairs])
+        variance = predictors.variances + 2.0 * across + self.spread[:, place]
+        locations = np.where(known, self.log_hazard[:, place] + predictors.locations, -np.inf)
+        return locations, np.where(known, np.maximum(variance, 0.0), 0.0)
+
+    def take(self, models: Sequence[int]) -> "CoxHazards":
+        own = list(models)
+        pulls = [self.pulls[model] for model in own]
+        return CoxHazards(self.times, self.strata, self.log_hazard[own], self.spread[own], pulls)
 
     def candidates(self, stratum: int) -> FloatArray:
         """The only times at which the hazard of a stratum grows."""

@@ -39,7 +39,7 @@ from dbrm.posterior.survival_mixture import SurvivalMixture
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PredictionMethods", "SurvivalCurves", "check_level"]
+__all__ = ["PredictionMethods", "SurvivalCurves", "check_level", "survival_times"]
 
 Extrapolate = Literal["hold", "follow"]
 IntervalOf = Literal["response", "mean"]
@@ -277,8 +277,7 @@ class PredictionMethods(ABC):
         """
         parts = []
         for block in self._blocks(X, offset, None, None, extrapolate):
-            mixture = _survival_only(block, "predict_risk")
-            parts.append(-mixture.mean() if mixture.predicts_time else mixture.mean())
+            parts.append(_survival_only(block, "predict_risk").risk())
         return np.concatenate(parts)
 
     def concordance(self, X: TableLike, y: Any, event: Any = None, *, offset: Any = None) -> float:
@@ -289,12 +288,9 @@ class PredictionMethods(ABC):
         y, event
             Times, and 1 where the event was seen; or a structured array of both.
         """
-        times = split_survival(y)
         risk = self.predict_risk(X, offset=offset)
-        if times is None:
-            seen = np.ones(risk.size) if event is None else event
-            times = check_response(y, risk.size), check_vector(seen, risk.size, name="event")
-        return concordance_index(times[0], times[1] == 1, risk)
+        time, seen = survival_times(y, event, risk.size)
+        return concordance_index(time, seen == 1, risk)
 
     def predict_survival(
         self,
@@ -395,6 +391,15 @@ class PredictionMethods(ABC):
                 raise InvalidDataError(msg)
         positions = np.array([known.index(label) for label in labels], dtype=np.int64)
         return np.asarray(positions[numbers.astype(np.int64)][start:stop])
+
+
+def survival_times(y: Any, event: Any, n_rows: int) -> tuple[Column, Column]:
+    """Times and events, of two vectors or of a structured array of both."""
+    both = split_survival(y)
+    if both is not None:
+        return both
+    seen = np.ones(n_rows) if event is None else event
+    return check_response(y, n_rows), check_vector(seen, n_rows, name="event")
 
 
 def _mean_interval(block: Mixture, ends: list[float]) -> Matrix:

@@ -19,6 +19,7 @@ from dbrm.data import ColumnRule, Recipe, Table
 from dbrm.errors import ExportError
 from dbrm.evidence import ClassFamily, Family, JointFit, ModelFit
 from dbrm.evidence.families.ordinal import NORMAL_RULE, Ordinal
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.features import (
     REALS,
     Covariate,
@@ -31,6 +32,7 @@ from dbrm.features import (
     expression_tree,
     walk,
 )
+from dbrm.posterior.portable_survival import affordable_times, survival_data
 from dbrm.posterior.prediction import AveragedModels
 
 __all__ = ["Formula", "first_models", "portable_predictor"]
@@ -50,6 +52,8 @@ _FAMILIES = (
     "zero_inflated_poisson",
 )
 _LINKS = ("identity", "logit", "probit", "cloglog", "log")
+# Of a number in base64.
+_BYTES = 32 / 3
 # A t distribution with more degrees of freedom is a normal one.
 _NORMAL = 1e12
 
@@ -74,7 +78,8 @@ def portable_predictor(
         If a part of the prediction cannot be written as data.
     """
     _check(averaged)
-    kept = first_models(averaged, _count(averaged, most_bytes))
+    count, n_times = _count(averaged, most_bytes)
+    kept = first_models(averaged, count)
     single = [term for terms, _ in formulas for term in terms]
     columns = sorted({n for f in (*kept.always, *kept.features, *single) for n in f.covariates})
     graph = _Graph(kept, columns)
@@ -99,7 +104,7 @@ def portable_predictor(
         "centres": kept.evaluate(training).mean(axis=0).tolist(),
         "hold": kept.hold,
         "models": _models(kept, graph),
-        "predictive": _predictive(kept),
+        "predictive": _predictive(kept, training, n_times),
         "formulas": singles,
         "n_models": len(kept.models),
         "n_averaged": len(averaged.models),
@@ -122,6 +127,7 @@ def first_models(averaged: AveragedModels, count: int) -> AveragedModels:
         shifts=averaged.shifts[:count],
         dispersions=averaged.dispersions[:count],
         fitted=averaged.fitted[:count],
+        hazards=averaged.hazards and averaged.hazards.take(range(count)),
         straight=averaged.is_linear[:count],
     )
 
@@ -133,7 +139,7 @@ def _check(averaged: AveragedModels) -> None:
     if averaged.glm is None:
         return
     family, link = averaged.glm.family, averaged.glm.link
-    if isinstance(family, ClassFamily):
+    if isinstance(family, ClassFamily | SurvivalFamily):
         return
     bounded = link.name == "log" and family.mean_interval[1] < np.inf
     if (
@@ -146,13 +152,20 @@ def _check(averaged: AveragedModels) -> None:
         raise ExportError(msg)
 
 
-def _count(averaged: AveragedModels, most_bytes: int) -> int:
-    """Models that fit: coefficients, half a covariance matrix, a few numbers more."""
+def _count(averaged: AveragedModels, most_bytes: int) -> tuple[int, int]:
+    """Models that fit: coefficients, half a covariance matrix, a few numbers more.
+
+    Of survival times also how many times of each stratum.
+    """
     sizes = np.array([1 + len(averaged.always) + own.size for own in averaged.models])
     numbers = 2 * sizes + 8 + (sizes * (sizes + 1) // 2 if averaged.integrates else 0)
-    if averaged.fits[0].joint is not None:
+    room = 0.8 * (most_bytes / _BYTES - float(numbers.sum()))
+    n_times, every = affordable_times(averaged.hazards, sizes, room)
+    if averaged.hazards is not None:
+        numbers = numbers + every * (2 + sizes)
+    elif averaged.fits[0].joint is not None:
         numbers = numbers + np.array([_joint_of(fit).covariance.size // 2 for fit in averaged.fits])
-    return max(1, int(np.searchsorted(np.cumsum(numbers * 32 / 3), most_bytes)))
+    return max(1, int(np.searchsorted(np.cumsum(numbers * _BYTES), most_bytes))), n_times
 
 
 def _encode(values: Any) -> str:
@@ -331,7 +344,10 @@ def _half(covariance: FloatArray) -> FloatArray:
     return np.asarray(both[np.tril_indices_from(both)])
 
 
-def _predictive(kept: AveragedModels) -> dict[str, Any]:
+def _predictive(kept: AveragedModels, training: Table, n_times: int) -> dict[str, Any]:
+    if kept.hazards is not None:
+        found = survival_data(kept, training, n_times)
+        return {k: _encode(v) if isinstance(v, np.ndarray) else v for k, v in found.items()}
     if kept.glm is None:
         df = np.array([fit.degrees_of_freedom for fit in kept.fits])
         values, which = np.unique(df, return_inverse=True)

@@ -38,7 +38,7 @@ from dbrm.posterior.lack_of_fit import find_lack_of_fit
 from dbrm.posterior.latent import LatentEffects
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.model import FittedModel
-from dbrm.posterior.new_data import PredictionMethods
+from dbrm.posterior.new_data import PredictionMethods, survival_times
 from dbrm.posterior.path import PathStep, find_path, path_table
 from dbrm.posterior.portable import Formula, portable_predictor
 from dbrm.posterior.prediction import AveragedModels, shift_of
@@ -486,8 +486,7 @@ class Posterior(PredictionMethods):
         response, link, family = self.record.response, self.link, self.family
         identity = link.name == "identity"
         label = response if identity else f"{link.name}(E[{response}])"
-        if isinstance(family, JointFamily):
-            label = family.predictor_label(response)
+        label = self.predictor_label or label
         return FittedModel(
             response=label,
             terms=(*self.always, *features),
@@ -499,6 +498,13 @@ class Posterior(PredictionMethods):
             family=family if isinstance(family, ClassFamily) else None,
             classes=self.classes,
         )
+
+    @property
+    def predictor_label(self) -> str:
+        """What the linear predictor of classes and survival times is; empty for other families."""
+        if not isinstance(self.family, JointFamily):
+            return ""
+        return self.family.predictor_label(self.record.response, self.classes)
 
     @cached_property
     def n_averaged(self) -> int:
@@ -683,7 +689,7 @@ class Posterior(PredictionMethods):
             self._predictive, self._inner_recipe, self._source.table, most_bytes, formulas
         )
 
-    @property
+    @cached_property
     def checks(self) -> Checks:
         """Checks of the models against data, as in ``posterior.checks.residuals(X, y)``."""
         return Checks(self)
@@ -727,10 +733,24 @@ class Posterior(PredictionMethods):
         """Rows with their response, for checks; the training rows without arguments."""
         if isinstance(self.family, SurvivalFamily):
             msg = (
-                "Checks of predictions against responses are not for survival times, which may be "
-                "censored. Use posterior.concordance or posterior.predict_survival."
+                "This check compares predictions with responses, and survival times may be "
+                "censored. Use posterior.checks.scores, posterior.concordance or "
+                "posterior.predict_survival."
             )
             raise InvalidSettingError(msg)
+        return self.scored_rows(X, y, offset=offset, trials=trials, exposure=exposure)
+
+    def scored_rows(
+        self,
+        X: TableLike | None = None,
+        y: Any = None,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        exposure: Any = None,
+        event: Any = None,
+    ) -> Rows:
+        """As `rows`, and of survival times with their events."""
         if (X is None) != (y is None):
             msg = "Pass X and y, or neither for the training rows."
             raise InvalidDataError(msg)
@@ -746,8 +766,12 @@ class Posterior(PredictionMethods):
         table = self.recipe.apply(X)
         n = table.n_rows
         counts = None if trials is None else check_vector(trials, n, name="trials")
+        shift = shift_of(n, offset, exposure)
+        if isinstance(self.family, SurvivalFamily):
+            times, seen = survival_times(y, event, n)
+            return Rows(table, times, shift, event=seen)
         response = self.number_classes(y, n) if self.classes else check_response(y, n)
-        return Rows(table, response, shift_of(n, offset, exposure), counts)
+        return Rows(table, response, shift, counts)
 
     def took_part(self, rows: Rows) -> bool:
         """Whether these rows are the training rows."""
@@ -783,15 +807,15 @@ class Posterior(PredictionMethods):
         path
             The file, such as ``"run.html"``.
         X, y, **extras
-            Rows to plot predictions against, with their ``offset``, ``trials``, ``exposure``.
-            Without them the training rows; a posterior from a file has none, and the plots of
+            Rows to plot predictions against, with their ``offset``, ``trials``, ``exposure``,
+            ``event``. Without them the training rows; a posterior from a file has none, and the plots of
             rows are then left out.
         title
             The question that the page answers; made from the name of the response if omitted.
         test
             Rows that took no part in the fit, ``(X, y)``, or ``(X, y, extras)`` with a
-            dictionary of their ``offset``, ``trials``, ``exposure``: the page shows how well they
-            are predicted, beside the rows above.
+            dictionary of their ``offset``, ``trials``, ``exposure``, ``event``: the page shows how
+            well they are predicted, beside the rows above.
         """
         from dbrm.report import write_report
 
@@ -800,11 +824,9 @@ class Posterior(PredictionMethods):
             if len(test) not in (2, 3):
                 msg = f"test must be (X, y) or (X, y, extras); got {len(test)} parts."
                 raise InvalidDataError(msg)
-            held_out = self.rows(test[0], test[1], **(test[2] if len(test) == 3 else {}))
+            held_out = self.scored_rows(test[0], test[1], **(test[2] if len(test) == 3 else {}))
         known = X is not None or self._source.training() is not None
-        # Plots of rows compare predictions with responses: censored ones are none.
-        known = known and not isinstance(self.family, JointFamily)
-        rows = self.rows(X, y, **extras) if known else None
+        rows = self.scored_rows(X, y, **extras) if known else None
         write_report(self, path, rows, title, held_out)
 
     def save(self, path: "str | os.PathLike[str]") -> None:

@@ -104,7 +104,7 @@ class AveragedModels:
             shifts=[self.shifts[model]],
             dispersions=[self.dispersions[model]],
             fitted=self.fitted[[model]],
-            hazards=self.hazards and self.hazards.take(model),
+            hazards=self.hazards and self.hazards.take([model]),
             straight=self.is_linear[[model]],
         )
 

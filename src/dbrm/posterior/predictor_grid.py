@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, IntArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Matrix
 from dbrm.posterior.predictor_distribution import AbstractPredictor
 
 __all__ = ["PredictorGrid", "spread_on_grid"]
@@ -23,6 +23,10 @@ __all__ = ["PredictorGrid", "spread_on_grid"]
 _FINENESS, _MOST_POINTS = 4.0, 1000
 # Points that share a narrow component.
 _SHARED = 6
+_POINTS = np.arange(_SHARED)[:, None, None]
+_DENOMINATORS = np.array(
+    [np.prod([j - i for i in range(_SHARED) if i != j]) for j in range(_SHARED)]
+)[:, None, None]
 
 
 @final
@@ -75,17 +79,23 @@ def spread_on_grid(
 
 def _share(masses: Matrix, rows: IntArray, places: Matrix, node_weights: Matrix) -> None:
     """Add narrow components, their nodes shared among the nearest points."""
-    for place, node_weight in zip(places, node_weights, strict=True):
-        first = np.clip(np.floor(place) - (_SHARED // 2 - 1), 0, len(masses) - _SHARED)
-        shares = _lagrange(place - first)
-        for j, share in enumerate(shares):
-            masses[first.astype(np.int64) + j, rows] += node_weight * share
+    first = np.clip(np.floor(places) - (_SHARED // 2 - 1), 0, len(masses) - _SHARED)
+    added = node_weights * _lagrange(places - first)
+    points = first.astype(np.int64) + _POINTS
+    index = points * masses.shape[1] + rows
+    masses += np.bincount(index.ravel(), added.ravel(), masses.size).reshape(masses.shape)
 
 
-def _lagrange(place: Column) -> list[Column]:
-    """Weights of the points 0, 1, ..., 5 in the polynomial through them, at each place."""
-    shares = []
+def _lagrange(place: Matrix) -> FloatArray:
+    """Weights of the points 0, 1, ..., 5 (first axis) in the polynomial through them."""
+    gaps = place - _POINTS
+    shares = np.empty_like(gaps)
+    before = after = np.ones_like(place)
+    # Products of the gaps to all points before, then of those after.
     for j in range(_SHARED):
-        others = [i for i in range(_SHARED) if i != j]
-        shares.append(np.prod([(place - i) / (j - i) for i in others], axis=0))
-    return shares
+        shares[j] = before
+        before = before * gaps[j]
+    for j in reversed(range(_SHARED)):
+        shares[j] *= after
+        after = after * gaps[j]
+    return np.asarray(shares / _DENOMINATORS)

@@ -38,12 +38,15 @@ class Rows:
         Known part of the linear predictor, exposure included.
     trials
         Numbers of trials of a binomial response.
+    event
+        Of survival times: one where the event was seen, zero where the time is censored.
     """
 
     table: Table
     response: Column
     offset: Column | None = None
     trials: Column | None = None
+    event: Column | None = None
 
     def take(self, kept: IntArray) -> "Rows":
         """Some of the rows."""
@@ -52,6 +55,7 @@ class Rows:
             response=self.response[kept],
             offset=None if self.offset is None else self.offset[kept],
             trials=None if self.trials is None else self.trials[kept],
+            event=None if self.event is None else self.event[kept],
         )
 
 

@@ -1,17 +1,18 @@
 """How well averaged predictions meet responses: R² or AUC and their like, with intervals.
 
-It sees predictions and responses, not models. Intervals come from resampling the rows: they say
-how much a number would change with other rows of the same kind, and nothing about the optimism
-of numbers on training rows.
+It sees predictions and responses, not models. Intervals say how much a number would change with
+other rows of the same kind, and nothing about the optimism of numbers on training rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.stats
 
-from dbrm._typing import Column, Matrix
+from dbrm._typing import Column, IntArray, Matrix
+from dbrm.posterior.concordance import concordance_interval
 from dbrm.posterior.rows import Rows
 
 if TYPE_CHECKING:
@@ -35,33 +36,48 @@ def score_table(checks: "Checks", rows: Rows) -> "pd.DataFrame":
     import pandas as pd
 
     rows = _sample(rows)
-    mean = checks.mean(rows)
-    defined = np.isfinite(mean)
-    predicted, observed = mean[defined], rows.response[defined]
-    if checks.is_binary(rows):
-        measures = _of_classes(predicted, observed)
+    kind = checks.kind_of(rows)
+    if kind == "survival":
+        found = [("concordance", *_concordance(checks, rows))]
+    elif kind == "classes":
+        chances = checks.probabilities(rows)
+        defined = np.isfinite(chances[:, 0])
+        measures = _of_classes(chances[defined], rows.response[defined], checks.has_order)
+        found = _with_limits(measures, int(defined.sum()))
     else:
-        measures = _of_numbers(predicted, observed)
-    weights = _resampled(observed.size)
+        mean = checks.mean(rows)
+        defined = np.isfinite(mean)
+        predicted, observed = mean[defined], rows.response[defined]
+        of_kind = _of_zeros_and_ones if kind == "binary" else _of_numbers
+        found = _with_limits(of_kind(predicted, observed), observed.size)
+        if kind == "numbers":
+            found.append(("inside 95 % interval", *_coverage(checks, rows)))
+    return pd.DataFrame(found, columns=["measure", "value", "lower", "upper"])
+
+
+def _with_limits(
+    measures: dict[str, Measure], n_rows: int
+) -> list[tuple[str, float, float, float]]:
+    """Name, value and limits of each measure."""
+    weights = _resampled(n_rows)
     found = []
     for name, measure in measures.items():
         values = np.array([measure(row) for row in weights])
         lower, upper = np.nanquantile(values, [0.025, 0.975])
-        found.append((name, measure(np.ones(observed.size)), lower, upper))
-    if not checks.is_binary(rows):
-        found.append(("inside 95 % interval", *_coverage(checks, rows)))
-    return pd.DataFrame(found, columns=["measure", "value", "lower", "upper"])
+        found.append((name, measure(np.ones(n_rows)), float(lower), float(upper)))
+    return found
 
 
-def confusion_table(predicted: Column, observed: Column) -> "pd.DataFrame":
-    """Counts of observed classes (rows) by the more probable predicted ones (columns)."""
+def confusion_table(
+    predicted: IntArray, observed: IntArray, classes: Sequence[object] = (0, 1)
+) -> "pd.DataFrame":
+    """Counts of observed classes (rows) by predicted ones (columns); both by their numbers."""
     import pandas as pd
 
-    counts = np.zeros((2, 2), dtype=np.int64)
-    np.add.at(counts, (observed.astype(np.int64), (predicted > 0.5).astype(np.int64)), 1)
-    return pd.DataFrame(
-        counts, index=["observed 0", "observed 1"], columns=["predicted 0", "predicted 1"]
-    )
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    np.add.at(counts, (observed, predicted), 1)
+    heads = [[f"{what} {label}" for label in classes] for what in ("observed", "predicted")]
+    return pd.DataFrame(counts, index=heads[0], columns=heads[1])
 
 
 def roc_curve(predicted: Column, observed: Column) -> tuple[Column, Column]:
@@ -88,7 +104,7 @@ def _of_numbers(predicted: Column, observed: Column) -> dict[str, Measure]:
     }
 
 
-def _of_classes(predicted: Column, observed: Column) -> dict[str, Measure]:
+def _of_zeros_and_ones(predicted: Column, observed: Column) -> dict[str, Measure]:
     values, place = np.unique(predicted, return_inverse=True)
     tiny = np.finfo(float).tiny
     chance = np.where(observed > 0.5, predicted, 1.0 - predicted)
@@ -108,6 +124,33 @@ def _of_classes(predicted: Column, observed: Column) -> dict[str, Measure]:
         "log score": lambda w: float(np.average(log_score, weights=w)),
         "right at 1/2": lambda w: float(np.average(right, weights=w)),
     }
+
+
+def _of_classes(chances: Matrix, observed: Column, ordered: bool) -> dict[str, Measure]:
+    """Measures of the probabilities of classes (columns) against the numbers of those observed."""
+    number = observed.astype(np.int64)
+    seen = number[:, None] == np.arange(chances.shape[1])
+    chance = np.maximum(chances[seen], np.finfo(float).tiny)
+    losses = {
+        "right class": (chances.argmax(axis=1) == number).astype(float),
+        "log score": -np.log(chance),
+        "Brier score": np.sum((chances - seen) ** 2, axis=1),
+    }
+    if ordered:
+        cumulative = np.cumsum(chances - seen, axis=1)[:, :-1]
+        losses["ranked probability score"] = np.sum(cumulative**2, axis=1)
+    return {name: partial(_average, loss) for name, loss in losses.items()}
+
+
+def _average(values: Column, weights: Column) -> float:
+    return float(np.average(values, weights=weights))
+
+
+def _concordance(checks: "Checks", rows: Rows) -> tuple[float, float, float]:
+    risk = checks.risk(rows)
+    defined = np.isfinite(risk)
+    event = np.ones(risk.size) if rows.event is None else rows.event
+    return concordance_interval(rows.response[defined], event[defined] == 1, risk[defined])
 
 
 def _coverage(checks: "Checks", rows: Rows) -> tuple[float, float, float]:

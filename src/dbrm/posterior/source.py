@@ -182,6 +182,9 @@ class LiveSource:
     def training(self) -> Rows:
         seen = self.problem.engine.likelihood()
         has_trials = seen.family.has_trials
+        event = None
+        if self._joint_engine is not None:
+            event = self._joint_engine.observations.event
         # A row of integer weight w stands for w equal rows; other weights are shown once.
         counts = np.floor(seen.weights).astype(np.int64)
         if self.problem.out_of_core is not None:
@@ -193,6 +196,7 @@ class LiveSource:
             response=seen.response[rows],
             offset=seen.offset[rows],
             trials=seen.trials[rows] if has_trials else None,
+            event=None if event is None else event[rows],
         )
 
     def count_averaged(self, probability: FloatArray, sizes: IntArray) -> int:

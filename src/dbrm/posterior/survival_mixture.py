@@ -15,14 +15,20 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.errors import InvalidSettingError
-from dbrm.posterior.hazard import AbstractHazards, CoxHazards, Predictor, WeibullHazards
+from dbrm.posterior.hazard import (
+    AbstractHazards,
+    CoxHazards,
+    Predictor,
+    Predictors,
+    WeibullHazards,
+)
 from dbrm.posterior.mixture import StudentMixture
 
-__all__ = ["SurvivalMixture"]
+__all__ = ["NORMAL_NODES", "NORMAL_WEIGHTS", "SurvivalMixture"]
 
 # Nodes and weights of a rule for normal integrals.
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+NORMAL_NODES, NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+NORMAL_WEIGHTS = NORMAL_WEIGHTS / NORMAL_WEIGHTS.sum()
 # Halvings that find a quantile of log time; where it is looked for, in units of log time.
 _HALVINGS, _REACH = 45, 40.0
 
@@ -63,6 +69,10 @@ class SurvivalMixture:
         """Averaged linear predictor: a log hazard ratio under Cox's model, else a log time."""
         return np.asarray(np.einsum("mn,mn->n", self.weights, self.locations))
 
+    def risk(self) -> Column:
+        """Averaged linear predictor, signed so that higher is earlier."""
+        return -self.mean() if self.predicts_time else self.mean()
+
     def standard_deviation(self) -> Column:
         """Standard deviation of the linear predictor, over models and coefficients."""
         mean = self.mean()
@@ -81,19 +91,19 @@ class SurvivalMixture:
 
     def _log_hazards(self, log_time: Column) -> tuple[Matrix, Matrix]:
         """Location and standard deviation of the log cumulative hazard, models by rows."""
-        locations, variances = np.empty((2, *self.weights.shape))
-        rows = np.arange(log_time.size)
-        for model in range(len(self.designs)):
-            own = self._predictor(model, rows)
-            locations[model], variances[model] = self.hazards.at(model, log_time, own)
+        every = Predictors(self.locations, self.variances, self.designs, self._known_stratum)
+        locations, variances = self.hazards.of_all(log_time, every)
         return locations, np.sqrt(variances) if self.integrate else np.zeros_like(variances)
 
     def _survival(self, log_time: Column) -> Column:
         """Probability of each row to survive its own time."""
-        locations, scales = self._log_hazards(log_time)
-        total = np.zeros(log_time.size)
+        return self._average(*self._log_hazards(log_time))
+
+    def _average(self, locations: Matrix, scales: Matrix) -> Column:
+        """Probability to survive, by the log cumulative hazards: models by rows."""
+        total = np.zeros(locations.shape[1])
         with np.errstate(over="ignore"):
-            for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+            for node, weight in zip(NORMAL_NODES, NORMAL_WEIGHTS, strict=True):
                 chance = np.exp(-np.exp(locations + node * scales))
                 total += weight * np.einsum("mn,mn->n", self.weights, chance)
         return np.clip(total, 0.0, 1.0)
@@ -112,7 +122,7 @@ class SurvivalMixture:
         ends = [mixture.quantile(end) for end in (0.5 + level / 2, 0.5 - level / 2)]
         with np.errstate(over="ignore"):
             lower, upper = (np.exp(-np.exp(end)) for end in ends)
-        return self._survival(log_time), lower, upper
+        return self._average(locations, scales), lower, upper
 
     def cdf(self, value: Column) -> Column:
         """Probability that the time of each row is at most its `value`."""

@@ -83,9 +83,7 @@ def draw_dependence(
         heights = np.tile([0.0, 0.025, np.nan], seen.size)
         style: dict[str, Any] = {"color": SOFT, "linewidth": 0.4, "alpha": 0.5}
         axes.plot(ticks, heights, transform=axes.get_xaxis_transform(), **style)
-    name, family = posterior.record.response, posterior.family
-    label = family.predictor_label(name) if isinstance(family, JointFamily) else f"mean {name}"
-    tidy(axes, x=fit_text(axes, covariate, share=0.75), y=label)
+    tidy(axes, x=fit_text(axes, covariate, share=0.75), y=_label(posterior))
     return axes
 
 
@@ -119,8 +117,13 @@ def draw_surface(posterior: "Posterior", first: str, second: str, ax: Any) -> "A
     bar = axes.figure.colorbar(drawn, ax=axes, fraction=0.06, pad=0.03)
     bar.ax.tick_params(labelsize=SMALL, length=2)
     bar.outline.set_visible(False)
-    bar.set_label(f"mean {posterior.record.response}", fontsize=SMALL, parse_math=False)
+    bar.set_label(_label(posterior), fontsize=SMALL, parse_math=False)
     return axes
+
+
+def _label(posterior: "Posterior") -> str:
+    """What effects are effects on."""
+    return posterior.predictor_label or f"mean {posterior.record.response}"
 
 
 def draw_coefficients(posterior: "Posterior", top: int | None, level: float, ax: Any) -> "Axes":

@@ -52,7 +52,8 @@ def choose_pictures(
         Rows of ROC curves, by what they are.
     """
     pictures = _of_models(posterior)
-    if rows is not None:
+    # Censored times and classes have no plots of their own against predictions.
+    if rows is not None and not isinstance(posterior.family, JointFamily):
         pictures += _of_rows(posterior, rows)
     binary = {name: some for name, some in measured.items() if posterior.checks.is_binary(some)}
     if binary:
@@ -99,11 +100,8 @@ def effect_pictures(posterior: "Posterior") -> list[Picture]:
 
 def _what(posterior: "Posterior") -> str:
     """What curves of covariates show."""
-    family = posterior.family
-    if not isinstance(family, JointFamily):
-        return "Mean response"
-    label = family.predictor_label(posterior.record.response)
-    return f"{label[:1].upper()}{label[1:]}"
+    label = posterior.predictor_label
+    return f"{label[:1].upper()}{label[1:]}" or "Mean response"
 
 
 def _of_models(posterior: "Posterior") -> list[Picture]:

@@ -48,7 +48,9 @@ def model_mathml(model: FittedModel, digits: int = 4) -> list[str]:
         parts.append((latex_number(intercept, digits), f"{intercept:.{digits}g}"))
     for slope, term in zip(slopes, model.terms, strict=True):
         sign, number = "-" if slope < 0 else "+", latex_number(abs(slope), digits)
-        latex = rf"{{}} {sign} {number} \, {term.to_latex(digits=digits)}"
+        # Without an intercept the first term needs no plus.
+        signed = number if len(parts) == 1 and sign == "+" else f"{{}} {sign} {number}"
+        latex = rf"{signed} \, {term.to_latex(digits=digits)}"
         parts.append((latex, f"{sign} {abs(slope):.{digits}g}*{term}"))
     parts += [(f"{{}} + {covariate(name).to_latex()}", f"+ {name}") for name in model.latent]
     return [_mathml(latex, text) for latex, text in parts]

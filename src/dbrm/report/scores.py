@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from dbrm._typing import IntArray
 from dbrm.posterior import confusion_table
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Scores:
         What the rows are, and how many: the heads of the columns.
     measures
         For each measure its name, and value and limits for each set of rows.
+    classes
+        Labels of the classes of a confusion table.
     confusion
         For each set its name and counts: observed by predicted.
     words
@@ -35,6 +38,7 @@ class Scores:
 
     sets: list[tuple[str, int]]
     measures: list[tuple[str, list[dict[str, float]]]]
+    classes: tuple[object, ...]
     confusion: list[tuple[str, list[list[int]]]]
     words: str
 
@@ -58,19 +62,35 @@ def describe_scores(posterior: "Posterior", measured: dict[str, "Rows"]) -> Scor
         for row in table.itertuples():
             values: dict[str, Any] = {key: getattr(row, key) for key in ("value", "lower", "upper")}
             measures.setdefault(row.measure, []).append(values)
+    classes = posterior.classes or (0, 1)
     confusion = []
     for name, rows in measured.items():
-        if checks.is_binary(rows):
-            mean = checks.mean(rows)
-            defined = np.isfinite(mean)
-            counts = confusion_table(mean[defined], rows.response[defined])
+        if (predicted := _predicted_classes(posterior, rows)) is not None:
+            defined = predicted >= 0
+            seen = rows.response[defined].astype(np.int64)
+            counts = confusion_table(predicted[defined], seen, classes)
             confusion.append((name, counts.to_numpy().tolist()))
     return Scores(
         sets=[(name, rows.response.size) for name, rows in measured.items()],
         measures=list(measures.items()),
+        classes=classes,
         confusion=confusion,
         words=_words(measured),
     )
+
+
+def _predicted_classes(posterior: "Posterior", rows: "Rows") -> IntArray | None:
+    """Number of the most probable class of each row, -1 where no model is defined."""
+    checks = posterior.checks
+    match checks.kind_of(rows):
+        case "binary":
+            chances = checks.mean(rows)
+            return np.where(np.isfinite(chances), chances > 0.5, -1).astype(np.int64)
+        case "classes":
+            chances = checks.probabilities(rows)
+            best = np.argmax(np.nan_to_num(chances), axis=1)
+            return np.where(np.isfinite(chances[:, 0]), best, -1).astype(np.int64)
+    return None
 
 
 def _words(measured: dict[str, "Rows"]) -> str:

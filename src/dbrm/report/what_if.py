@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from dbrm.errors import ExportError
+from dbrm.evidence.joint.survival import SurvivalFamily
 from dbrm.report.wording import display, format_share, shorten
 
 if TYPE_CHECKING:
@@ -18,6 +19,15 @@ __all__ = ["WhatIf", "describe_what_if"]
 _MOST_BYTES = 1_500_000
 # Letters of a feature beside its bar.
 _LONGEST = 80
+
+Predicts = Literal["mean", "probability", "classes", "log hazard ratio", "median"]
+_PREDICTS: dict[str, Predicts] = {
+    "binomial": "probability",
+    "multinomial": "classes",
+    "ordinal": "classes",
+    "cox": "log hazard ratio",
+    "weibull": "median",
+}
 
 
 @final
@@ -34,16 +44,20 @@ class WhatIf:
     has_formulas
         Whether the formulas of the path predict, too.
     predicts
-        ``"mean"``, ``"probability"`` (binomial responses) or ``"classes"``.
+        ``"mean"``, ``"probability"`` (binomial responses), ``"classes"``; of survival times
+        ``"log hazard ratio"`` or ``"median"``.
     has_moves
         Whether there is one linear predictor, which features move.
+    has_curve
+        Whether there are survival curves.
     """
 
     data: str
     words: str
     has_formulas: bool = False
-    predicts: Literal["mean", "probability", "classes"] = "mean"
+    predicts: Predicts = "mean"
     has_moves: bool = True
+    has_curve: bool = False
 
 
 def describe_what_if(posterior: "Posterior") -> WhatIf:
@@ -57,6 +71,7 @@ def describe_what_if(posterior: "Posterior") -> WhatIf:
         why = f"{error} The page cannot predict with such models; posterior.predict(X) does."
         return WhatIf("", why)
     found["response"], found["classes"] = posterior.record.response, classes
+    found["strata"] = list(posterior.record.strata)
     shares = dict(posterior.covariates[["covariate", "share"]].itertuples(index=False))
     found["shares"] = [shares.get(i["name"], 0.0) for i in found["inputs"]]
     found["labels"] = [shorten(display(name), _LONGEST) for name in found["names"]]
@@ -68,8 +83,9 @@ def describe_what_if(posterior: "Posterior") -> WhatIf:
         data=text if found["inputs"] else "",
         words=_words(found["n_models"], found),
         has_formulas=bool(formulas),
-        predicts="classes" if classes else "probability" if family == "binomial" else "mean",
+        predicts=_PREDICTS.get(family, "mean"),
         has_moves=family != "multinomial",
+        has_curve=isinstance(posterior.family, SurvivalFamily),
     )
 
 

@@ -11,6 +11,7 @@ import dbrm
 from dbrm.errors import ExportError, InvalidDataError, InvalidSettingError
 from dbrm.posterior import confusion_table
 from dbrm.posterior import roc_curve as own_curve
+from dbrm.posterior.concordance import concordance_index, concordance_interval
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_the_roc_curve_and_the_confusion_table(rng):
     expected = roc_curve(truth, predicted, drop_intermediate=False)
     np.testing.assert_allclose(wrong, expected[0])
     np.testing.assert_allclose(right, expected[1])
-    counts = confusion_table(predicted, truth)
+    counts = confusion_table((predicted > 0.5).astype(int), truth.astype(int))
     assert counts.to_numpy().sum() == 60
     assert counts.loc["observed 1", "predicted 1"] == np.sum((truth == 1) & (predicted > 0.5))
 
@@ -124,3 +125,62 @@ def test_a_function_without_an_expression_cannot_travel(rng):
 def test_a_test_set_has_two_or_three_parts(numbers, tmp_path):
     with pytest.raises(InvalidDataError, match=r"test must be \(X, y\)"):
         numbers.report(tmp_path / "run.html", test=(1,))
+
+
+@pytest.fixture(scope="module")
+def kinds(data):
+    """Ordered and unordered classes of the same rows."""
+    X, y = data
+    numbers = pd.Series(np.digitize(y, [-0.5, 0.8]), name="kind")
+    labels = pd.Series(np.array(["ash", "elm", "oak"])[numbers], name="kind")
+    return {
+        "ordinal": (dbrm.enumerate_models(X, numbers, family="ordinal"), numbers),
+        "multinomial": (dbrm.enumerate_models(X, labels, family="multinomial"), labels),
+    }
+
+
+@pytest.mark.parametrize("family", ["ordinal", "multinomial"])
+def test_scores_of_several_classes(kinds, data, family):
+    posterior, truth = kinds[family]
+    found = values(posterior.checks.scores(data[0], truth))
+    chances = posterior.predict_proba(data[0])
+    assert found["log score"] == pytest.approx(log_loss(truth, chances))
+    assert found["right class"] == pytest.approx(np.mean(posterior.predict(data[0]) == truth))
+    seen = np.asarray(truth)[:, None] == np.array(posterior.classes)
+    assert found["Brier score"] == pytest.approx(np.mean(np.sum((chances - seen) ** 2, axis=1)))
+    if family == "ordinal":
+        expected = posterior.ranked_probability_score(data[0], truth)
+        assert found["ranked probability score"] == pytest.approx(expected)
+    else:
+        assert "ranked probability score" not in found
+
+
+@pytest.fixture(scope="module", params=["cox", "weibull"])
+def lives(request, data):
+    rng = np.random.default_rng(9)
+    time = pd.Series(rng.exponential(np.exp(-data[1])), name="time")
+    event = (rng.random(90) < 0.7).astype(float)
+    posterior = dbrm.enumerate_models(data[0], time, event=event, family=request.param)
+    return posterior, time, event
+
+
+def test_scores_of_survival_times(lives, data):
+    posterior, time, event = lives
+    found = posterior.checks.scores(data[0], time, event=event)
+    assert found["measure"].tolist() == ["concordance"]
+    assert found["value"][0] == pytest.approx(posterior.concordance(data[0], time, event))
+    pd.testing.assert_frame_equal(found, posterior.checks.scores())
+    with pytest.raises(InvalidSettingError, match="may be censored. Use posterior.checks.scores"):
+        posterior.checks.residuals()
+
+
+def test_the_interval_of_a_concordance_is_that_of_resampled_rows(rng):
+    """Its width within a fifth of that of 2,000 resamples, whose own error is about 2 %."""
+    risk = rng.normal(size=150)
+    time, event = rng.exponential(np.exp(-risk)), rng.random(150) < 0.7
+    value, lower, upper = concordance_interval(time, event, risk)
+    assert value == concordance_index(time, event, risk)
+    draws = rng.integers(0, 150, size=(2000, 150))
+    resampled = [concordance_index(time[rows], event[rows], risk[rows]) for rows in draws]
+    width = np.subtract(*np.quantile(resampled, [0.975, 0.025]))
+    assert upper - lower == pytest.approx(width, rel=0.2)

@@ -11,6 +11,7 @@ sum over rows of functions of one linear predictor.
 # ruff: noqa: ARG002 - all families share one set of signatures.
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import ClassVar, Self, TypeVar
 
@@ -259,7 +260,7 @@ class JointFamily(AbstractFamily):
         return self
 
     @abstractmethod
-    def predictor_label(self, response: str) -> str:
+    def predictor_label(self, response: str, classes: Sequence[object] = ()) -> str:
         """What the linear predictor of a response of this name is, in words."""
 
 

@@ -1,5 +1,6 @@
 """Cox's proportional hazards: survival times whose baseline hazard is left open."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -40,7 +41,7 @@ class Cox(SurvivalFamily):
     def bind(self, observations: Observations) -> "CoxLikelihood":
         return CoxLikelihood(SurvivalTimes.of(observations, self.name))
 
-    def predictor_label(self, response: str) -> str:
+    def predictor_label(self, response: str, classes: Sequence[object] = ()) -> str:  # noqa: ARG002
         return f"log hazard ratio of {response}"
 
 

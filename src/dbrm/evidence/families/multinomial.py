@@ -1,5 +1,6 @@
 """Classes without order: multinomial logistic regression."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -31,8 +32,9 @@ class Multinomial(ClassFamily):
     def bind(self, observations: Observations) -> "MultinomialLikelihood":
         return MultinomialLikelihood(ClassNumbers.of(observations, self.name))
 
-    def predictor_label(self, response: str) -> str:
-        return f"log(P({response} = second class) / P({response} = first class))"
+    def predictor_label(self, response: str, classes: Sequence[object] = ()) -> str:
+        first, second = classes[:2] if len(classes) > 1 else ("first class", "second class")
+        return f"log(P({response} = {second}) / P({response} = {first}))"
 
     def parameter_names(
         self, classes: tuple[str, ...], terms: tuple[str, ...]

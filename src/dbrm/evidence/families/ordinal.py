@@ -1,5 +1,6 @@
 """Ordered classes: cumulative logit and probit models."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Self, final
@@ -57,7 +58,7 @@ class Ordinal(ClassFamily):
     def bind(self, observations: Observations) -> "OrdinalLikelihood":
         return OrdinalLikelihood(ClassNumbers.of(observations, self.name), self.link)
 
-    def predictor_label(self, response: str) -> str:
+    def predictor_label(self, response: str, classes: Sequence[object] = ()) -> str:  # noqa: ARG002
         return f"{self.link}(P({response} > k)) + threshold k"
 
     def parameter_names(

@@ -1,5 +1,6 @@
 """Weibull survival times: an accelerated failure time model with censoring."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -38,7 +39,7 @@ class Weibull(SurvivalFamily):
             raise InvalidSettingError(msg)
         return WeibullLikelihood(SurvivalTimes.of(observations, self.name))
 
-    def predictor_label(self, response: str) -> str:
+    def predictor_label(self, response: str, classes: Sequence[object] = ()) -> str:  # noqa: ARG002
         return f"log({response})"
 
 

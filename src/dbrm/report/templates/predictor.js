@@ -333,6 +333,12 @@ const dbrmPredictor = (function () {
     return { chances: dbrmClasses.probabilities(predictive, state.models, weights, designs) };
   }
 
+  function survival(state, parts, options) {
+    const placed = parts.map((part) => (part.limits
+      ? Object.assign({}, part, { location: clip(part.location, ...part.limits) }) : part));
+    return dbrmSurvival.predict(state, placed, options);
+  }
+
   // What moves the linear predictor away from its average, feature by feature.
   function contributions(state, features) {
     const data = state.data;
@@ -362,20 +368,22 @@ const dbrmPredictor = (function () {
       state.factors = decode(predictive.factors);
       state.dispersions = decode(predictive.dispersions);
     }
+    if (predictive.kind === "survival") dbrmSurvival.load(state, decode);
     return state;
   }
 
   // Prediction, 95 % intervals, contributions and columns outside their training range.
-  function predict(state, inputs) {
+  // Options: of survival times the number of the stratum and that of the time.
+  function predict(state, inputs, options) {
     const row = tableRow(state.data, inputs);
     const held = nodeValues(state.data, row, true);
     const features = state.data.features.map((position) => held[position]);
     const free = nodeValues(state.data, row, false);
     const found = predictors(state, features, row);
-    const kind = { student, family, classes }[state.data.predictive.kind];
+    const kind = { student, family, classes, survival }[state.data.predictive.kind];
     const outside = found.outside.map((distance, j) => (distance > 1e-9 ? j : -1))
       .filter((j) => j >= 0).map((j) => state.data.columns[j].input);
-    return Object.assign(kind(state, found.parts), {
+    return Object.assign(kind(state, found.parts, options), {
       contributions: contributions(state, features),
       formulas: state.data.formulas.map((formula) => single(state.data, formula, free)),
       outside: Array.from(new Set(outside))

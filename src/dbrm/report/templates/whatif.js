@@ -150,6 +150,90 @@
     output.dataset.upper = String(ends[1]);
   }
 
+  // Stratum and time of survival curves.
+  const curve = { stratum: 0, time: 0, show: () => {} };
+
+  function buildCurve() {
+    const box = section.querySelector(".survival");
+    if (!box) return;
+    const inputs = box.querySelector(".inputs");
+    if (data.strata.length) {
+      const label = element("label");
+      label.appendChild(element("span", "name", "stratum"));
+      const control = levels({ levels: data.strata }, label);
+      inputs.appendChild(label);
+      label.querySelector("select").addEventListener("change", function () {
+        curve.stratum = control.get();
+        fitTimes();
+      });
+    }
+    const label = element("label");
+    label.appendChild(element("span", "name", "time"));
+    const pair = element("span", "pair");
+    const slider = element("input");
+    const shown = element("output", "time");
+    slider.type = "range";
+    slider.min = 0;
+    slider.step = 1;
+    slider.setAttribute("aria-label", "time, slider");
+    pair.append(slider, shown);
+    label.appendChild(pair);
+    inputs.appendChild(label);
+    function fitTimes() {
+      slider.max = data.predictive.times[curve.stratum].length - 1;
+      slider.value = String(Math.floor(slider.max / 2));
+      curve.time = Number(slider.value);
+    }
+    slider.addEventListener("input", function () {
+      curve.time = Number(slider.value);
+      later();
+    });
+    fitTimes();
+    curve.show = function (found) {
+      const time = found.times[found.chosen];
+      shown.textContent = format(time);
+      shown.dataset.value = String(time);
+      slider.setAttribute("aria-valuetext", format(time));
+      const chance = box.querySelector(".chance");
+      chance.textContent = found.curve[found.chosen].toFixed(4);
+      chance.dataset.value = String(found.curve[found.chosen]);
+      box.dataset.curve = JSON.stringify(found.curve);
+      showInterval(".of-chance", found.band);
+      draw(box.querySelector("svg"), found);
+    };
+  }
+
+  function line(name, attributes, text) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const key of Object.keys(attributes)) made.setAttribute(key, attributes[key]);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function draw(svg, found) {
+    const [left, right, top, bottom] = [34, 470, 8, 172];
+    const last = found.times[found.times.length - 1];
+    const x = (time) => (left + (right - left) * time / last).toFixed(2);
+    const y = (chance) => (bottom - (bottom - top) * chance).toFixed(2);
+    const steps = data.predictive.family === "cox";
+    let path = "M" + x(0) + " " + y(1);
+    found.times.forEach(function (time, j) {
+      path += steps ? "H" + x(time) + "V" + y(found.curve[j])
+        : "L" + x(time) + " " + y(found.curve[j]);
+    });
+    const here = x(found.times[found.chosen]);
+    const marks = [0, 0.5, 1].flatMap((share) => [
+      line("line", { class: "grid", x1: left, x2: right, y1: y(share), y2: y(share) }),
+      line("text", { x: left - 6, y: Number(y(share)) + 4, "text-anchor": "end" }, String(share))
+    ]);
+    svg.replaceChildren(...marks,
+      line("text", { x: left, y: bottom + 18, "text-anchor": "middle" }, "0"),
+      line("text", { x: right, y: bottom + 18, "text-anchor": "end" }, data.response + " " + format(last)),
+      line("path", { class: "line", d: path }),
+      line("line", { class: "bar", x1: here, x2: here, y1: y(found.band[0]), y2: y(found.band[1]) }),
+      line("circle", { class: "point", cx: here, cy: y(found.curve[found.chosen]), r: 4 }));
+  }
+
   function showMean(found) {
     const mean = section.querySelector(".mean");
     mean.textContent = format(found.mean);
@@ -159,9 +243,10 @@
   }
 
   function update() {
-    const found = dbrmPredictor.predict(state, controls.map((control) => control.get()));
+    const found = dbrmPredictor.predict(state, controls.map((control) => control.get()), curve);
     if (found.chances) showClasses(found.chances);
     else showMean(found);
+    if (found.survival) curve.show(found.survival);
     const note = section.querySelector(".outside");
     note.hidden = found.outside.length === 0;
     const names = found.outside.map((j) => data.inputs[j].name);
@@ -190,6 +275,7 @@
   }
 
   build();
+  buildCurve();
   section.hidden = false;
   document.querySelectorAll("#simpler .here").forEach((cell) => { cell.hidden = false; });
   reset();
