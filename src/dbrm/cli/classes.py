@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from dbrm.data.columns import read_column, refuse_missing, to_levels
+from dbrm.data.text_numbers import is_number
 from dbrm.errors import InvalidDataError, quote
 
 __all__ = ["Classes", "class_values", "read_classes"]
@@ -50,6 +51,13 @@ def read_classes(name: str, content: Any, family: str | None) -> Classes | None:
         column = to_levels(column)
     refuse_missing([column], advice="Remove these rows.")
     n_classes = len(column.levels)
+    texts = [level for level in column.levels if not is_number(level)]
+    if texts and len(texts) < n_classes / 2:
+        msg = (
+            f"The response {name!r} holds numbers, and in some rows text: "
+            f"{quote(texts, limit=4)}. Correct or remove these rows."
+        )
+        raise InvalidDataError(msg)
     if family is None and 2 < n_classes <= min(_MOST_CLASSES, column.values.size / 5):
         listed = quote(column.levels, limit=_MOST_CLASSES)
         message = f"The response {name!r} has {n_classes} classes: {listed} (--family multinomial)."

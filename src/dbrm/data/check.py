@@ -20,6 +20,7 @@ from dbrm.data.columns import RawColumn, read_column
 from dbrm.data.intake import RawTable
 from dbrm.data.level_checks import Finding, check_levels
 from dbrm.data.response_checks import check_response_values
+from dbrm.data.text_numbers import is_number
 from dbrm.errors import DataCheckWarning, InvalidDataError, quote
 
 __all__ = ["Finding", "check_table", "warn_findings"]
@@ -39,6 +40,13 @@ _IDENTIFIER = re.compile(
     r"|ids?|key|[ug]uid|index|idx|row_?(names?|num|id)?|no|nr|number|obs(ervation)?|case|subject"
     r"|patient|unnamed: 0|.*[_ -](ids?|key|uuid)",
     re.IGNORECASE,
+)
+_CALLED_DATE = re.compile(r"date|datum|timestamp|created|updated", re.IGNORECASE)
+# 1982 to 2064 in days of a spreadsheet; 2001 to 2065 in seconds and thousandths since 1970.
+_DATE_NUMBERS = (
+    (30_000, 60_000, "days, as spreadsheets do"),
+    (1e9, 3e9, "seconds"),
+    (1e12, 3e12, "thousandths of a second"),
 )
 _TIME = re.compile(r"t|x|time|step|(second|minute|hour|day|week|month|year)s?", re.IGNORECASE)
 
@@ -75,7 +83,10 @@ def check_table(
         elif column.kind == "numeric":
             found += _check_numbers(column, numbered=raw.named and not alone)
     found += _check_scales(columns)
+    if y is not None:
+        found += _check_response_kind(y, family)
     response = None if y is None else _read_response(y, raw.n_rows)
+    found += _check_totals([*columns, *([] if response is None else [response])])
     if response is not None:
         found += check_response_values(response, family)
         if not alone:
@@ -143,6 +154,50 @@ def _read_response(y: Any, n_rows: int) -> RawColumn | None:
     return column if finite and column.values.size == n_rows else None
 
 
+def _check_response_kind(y: Any, family: str) -> Iterator[Finding]:
+    """Responses that hold the same everywhere, nothing, or numbers with text among them."""
+    content = nw.from_native(y, pass_through=True, allow_series=True)
+    values = content.to_numpy() if isinstance(content, nw.Series) else np.asarray(y).ravel()
+    if values.dtype.kind in "biuf":
+        # Millions of numbers: two different ones are enough.
+        finite = values[np.isfinite(values)]
+        filled = [finite.min(), finite.max()] if finite.size > 1 else finite.tolist()
+    else:
+        filled = [value for value in values.tolist() if value is not None and value == value]
+    texts = [value for value in filled if isinstance(value, str)]
+    if not filled:
+        yield Finding("response", "", "The response has no value in any row", "Choose another one.")
+    elif len(filled) > 1 and len(set(map(str, filled))) == 1:
+        seen = f"The response is {filled[0]} in every row"
+        yield Finding("response", "", seen, "There is nothing to explain: choose another one.")
+    elif texts and family not in ("multinomial", "binomial"):
+        n_numbers = sum(map(is_number, texts)) + len(filled) - len(texts)
+        others = [text for text in texts if not is_number(text)]
+        if others and n_numbers > len(filled) / 2:
+            shown = quote(sorted(set(others)), limit=3)
+            seen = f"The response holds numbers, and text in {len(others)} of {len(filled)} rows"
+            advice = "Make these rows numbers, or leave them out."
+            yield Finding("response", "", f"{seen}: {shown}", advice)
+
+
+def _check_totals(columns: Sequence[RawColumn]) -> Iterator[Finding]:
+    """A last row that holds the sums of the rows above, in every column of numbers."""
+    numbers = [c.values.astype(np.float64) for c in columns if c.kind == "numeric"]
+    numbers = [values for values in numbers if values.size >= _FEW_ROWS]
+    if len(numbers) < 2 or not all(np.isfinite(values[-1]) for values in numbers):
+        return
+    for values in numbers:
+        total = float(np.nansum(values[:-1]))
+        if total == 0.0 or abs(values[-1] - total) > 1e-5 * abs(total):
+            return
+    yield Finding(
+        "totals",
+        "",
+        "The last row holds the sums of the rows above",
+        "It is no row of the table: leave it out.",
+    )
+
+
 def _check_numbers(column: RawColumn, *, numbered: bool) -> Iterator[Finding]:
     values = column.values.astype(np.float64, copy=False)
     values = values[np.isfinite(values)]
@@ -182,7 +237,16 @@ def _row_number(name: str, values: Column) -> Finding | None:
 
 
 def _calendar_number(name: str, values: Column) -> Finding | None:
-    """Dates written as one number, 20240131."""
+    """Dates written as one number: 20240131, days of a spreadsheet, seconds of a computer."""
+    if _CALLED_DATE.search(name):
+        for low, high, what in _DATE_NUMBERS:
+            if low <= values.min() and values.max() <= high:
+                return Finding(
+                    "dates",
+                    name,
+                    f"looks like dates counted in {what}, such as {values[0]:.0f}",
+                    "Split them into year, month and day, or count the days from the first one.",
+                )
     if values.min() < 1800_00_00 or values.max() > 2200_00_00:
         return None
     month, day = values // 100 % 100, values % 100

@@ -37,6 +37,13 @@ _OTHERS = {
 _SEPARATORS = ",;\t|"
 BLANKS = r"\s+"
 _TRIED, _CHECKED = 100, 20_000_000
+# A last row that is no row, and a ruled line below the names.
+_TOTAL = re.compile(
+    r"(grand |sub-?)?totals?|sums?|averages?|mean|summe|gesamt|mittelwert|somme|moyenne|totale"
+    r"|suma",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r":?[-=+]{2,}:?")
 _NAMED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks"}
 
 
@@ -56,6 +63,8 @@ class Layout:
     skipped
         Indices of lines, from 0, that do not belong to the table: all up to the line of names,
         and footnotes.
+    codes
+        Positions of columns whose numbers begin with zeros, 01067: codes, which stay text.
     notes
         What was recognised, for the user.
     """
@@ -64,7 +73,14 @@ class Layout:
     separator: str
     names: tuple[str | None, ...]
     skipped: frozenset[int]
+    codes: frozenset[int] = frozenset()
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def table_text(self) -> str:
+        """The lines of the rows alone."""
+        lines = enumerate(_lines(self.text))
+        return "".join(line for number, line in lines if number not in self.skipped)
 
 
 @final
@@ -107,14 +123,20 @@ def find_layout(path: str, encoding: str | None = None, separator: str | None = 
         rows = rows[1:]
     width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
     header, body = _find_header(path, rows, width, notes)
+    _refuse_fixed_width(path, header, body, width)
     names = _read_names(path, header, body, width, notes)
     body = _without_footnotes(body, width, notes)
+    body = _without_totals(_without_repeated_names(header, body, notes), notes)
     _refuse_second_header(path, header, body)
     _refuse_ragged(path, body, width, separator)
     kept = {line for row in body for line in range(row.first, row.last + 1)}
     end = rows[-1].last if rows else 0
     skipped = frozenset(line for line in range(end + 1) if line not in kept)
-    return Layout(text, separator, names, skipped, notes)
+    codes = frozenset(_find_codes(names, body))
+    if codes:
+        shown = quote([str(names[j]) for j in sorted(codes)], limit=5)
+        notes.append(f"numbers that begin with zeros are codes, not quantities: {shown}")
+    return Layout(text, separator, names, skipped, codes, notes)
 
 
 def _decode(path: str, encoding: str | None, notes: list[str]) -> str:
@@ -136,7 +158,10 @@ def _decode(path: str, encoding: str | None, notes: list[str]) -> str:
     for mark, name in _MARKS.items():
         if content.startswith(mark):
             return content.decode(name, errors="replace")
-    if b"\x00" in content[:1000]:
+    n_zeros = content[:1000].count(b"\x00")
+    if 0 < n_zeros < len(content[:1000]) / 4:
+        _refuse(path, "it holds bytes of zero", "It is not a text file, or it is damaged.")
+    if n_zeros:
         name = "utf-16-le" if content[1:2] == b"\x00" else "utf-16-be"
         notes.append(f"read as {name}")
         return content.decode(name, errors="replace")
@@ -177,17 +202,22 @@ def _split(text: str, separator: str) -> list[_Row]:
     """
     text = text if len(text) <= _CHECKED else text[: text.rfind("\n", 0, _CHECKED)]
     if separator == BLANKS:
-        lines = [(line.split(), j) for j, line in enumerate(text.splitlines())]
-        return [_Row(cells, j, j) for cells, j in lines if cells]
+        split = [(line.split(), j) for j, line in enumerate(_lines(text))]
+        return [_Row(cells, j, j) for cells, j in split if cells]
     rows, before = [], 0
-    stream = StringIO(text, newline="")
+    lines = _lines(text)
     for cells in (
-        reader := csv.reader(stream, delimiter=separator, skipinitialspace=True, strict=True)
+        reader := csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
     ):
         if any(cell.strip() for cell in cells):
             rows.append(_Row(cells, before, reader.line_num - 1))
         before = reader.line_num
     return rows
+
+
+def _lines(text: str) -> StringIO:
+    """The lines of a text, with their ends."""
+    return StringIO(text, newline="")
 
 
 def _find_header(
@@ -225,6 +255,10 @@ def _read_names(
     path: str, header: _Row, body: Sequence[_Row], width: int, notes: list[str]
 ) -> tuple[str | None, ...]:
     names: list[str | None] = list(header.cells)
+    stripped = [cell.strip() for cell in header.cells]
+    if len(set(stripped)) == len(set(header.cells)):
+        # Blanks around names are rarely meant, unless they tell two names apart.
+        names = list(stripped)
     if len(names) == width - 1 and len({row.cells[0] for row in body}) == len(body):
         notes.append("the first column has no name: taken as names of rows, and left out")
         return (None, *names)
@@ -269,6 +303,55 @@ def _without_footnotes(body: list[_Row], width: int, notes: list[str]) -> list[_
         shown = quote([row.cells[0][:40] for row in body[end:]], limit=2)
         notes.append(f"lines after the table are passed over: {shown}")
     return body[:end]
+
+
+def _without_repeated_names(header: _Row, body: list[_Row], notes: list[str]) -> list[_Row]:
+    """Rows without further copies of the names, and without a ruled line below them."""
+    names = [cell.strip() for cell in header.cells]
+    kept = [row for row in body if [cell.strip() for cell in row.cells] != names]
+    if len(kept) < len(body):
+        again = next(row for row in body if [cell.strip() for cell in row.cells] == names)
+        notes.append(f"line {again.first + 1} repeats the names of the columns: passed over")
+    if len(kept) > 1 and all(_RULE.fullmatch(cell.strip()) for cell in kept[0].cells if cell):
+        kept = kept[1:]
+    return kept
+
+
+def _without_totals(body: list[_Row], notes: list[str]) -> list[_Row]:
+    """Rows without a last one of sums or means, which says so in its first cell."""
+    if len(body) < 3:
+        return body
+    *others, last = body
+    word = next(cell for cell in last.cells if cell.strip())
+    if not _TOTAL.fullmatch(word.strip()) or any(word in row.cells for row in others):
+        return body
+    notes.append(f"line {last.first + 1} is no row of the table: passed over: {quote([word])}")
+    return others
+
+
+def _refuse_fixed_width(path: str, header: _Row, body: Sequence[_Row], width: int) -> None:
+    """Raise if columns are separated by blanks, but not all cells are filled."""
+    if width == 1 and re.search(r"\S\s{2,}\S", header.cells[0]):
+        counts = Counter(len(row.cells[0].split()) for row in body)
+        if counts.most_common(1)[0][0] > 1:
+            _refuse(
+                path,
+                "its columns seem to be separated by blanks, but not every row has as many cells",
+                "Write NA where a value is missing, or save it with commas or tabs between cells.",
+            )
+
+
+def _find_codes(names: Sequence[str | None], body: Sequence[_Row]) -> list[int]:
+    """Columns of whole numbers some of which begin with a zero and have at least four digits."""
+    found = []
+    for j, name in enumerate(names):
+        cells = [row.cells[j].strip() for row in body if j < len(row.cells)]
+        filled = without_marks(cells)
+        if name is None or not filled or not all(map(str.isdecimal, filled)):
+            continue
+        if any(len(cell) > 3 and cell.startswith("0") for cell in filled):
+            found.append(j)
+    return found
 
 
 def _refuse_second_header(path: str, header: _Row, body: Sequence[_Row]) -> None:

@@ -82,8 +82,9 @@ def read_file(
 
 def _read_text(layout: Layout, path: str, decimal: str | None) -> dict[str, Any]:
     columns = _parse(layout)
+    codes = {layout.names[j] for j in layout.codes}
     texts = {name: column for name, column in columns.items() if column.dtype == nw.String}
-    formats = _find_formats(texts, decimal)
+    formats = _find_formats(texts, decimal, codes)
     if decimal is None and any(
         form.decimal == "," and not form.ambiguous for form in formats.values()
     ):
@@ -91,7 +92,7 @@ def _read_text(layout: Layout, path: str, decimal: str | None) -> dict[str, Any]
     if decimal == ",":
         # A point is then no decimal point: 1.234 may be more than a thousand.
         columns = _parse(layout, as_text=True)
-        formats = _find_formats(columns, decimal)
+        formats = _find_formats(columns, decimal, codes)
     changed: dict[str, list[str]] = {}
     for name, form in formats.items():
         resolved = _resolve(form, layout, columns) if form.ambiguous else form
@@ -112,19 +113,16 @@ def _read_text(layout: Layout, path: str, decimal: str | None) -> dict[str, Any]
 def _parse(layout: Layout, *, as_text: bool = False) -> dict[str, Any]:
     import pandas as pd
 
-    lines = layout.skipped
     names = [f"{j}" for j in range(len(layout.names))]
     frame = pd.read_csv(
-        StringIO(layout.text),
+        StringIO(layout.table_text),
         sep=layout.separator,
         header=None,
         names=names,
         usecols=[j for j, name in enumerate(layout.names) if name is not None],
         index_col=False,
-        skiprows=lambda line: line in lines,
-        skip_blank_lines=False,
         skipinitialspace=True,
-        dtype="str" if as_text else None,
+        dtype="str" if as_text else {names[j]: "str" for j in layout.codes},
     )
     frame.columns = pd.Index([name for name in layout.names if name is not None])
     table = nw.from_native(frame, eager_only=True)
@@ -135,9 +133,13 @@ def _distinct(column: Any) -> list[str]:
     return [text for text in column.unique().to_list() if isinstance(text, str)]
 
 
-def _find_formats(columns: dict[str, Any], decimal: str | None) -> dict[str, NumberFormat]:
+def _find_formats(
+    columns: dict[str, Any], decimal: str | None, codes: set[str | None]
+) -> dict[str, NumberFormat]:
     found = {
-        name: find_format(_distinct(column), decimal=decimal) for name, column in columns.items()
+        name: find_format(_distinct(column), decimal=decimal)
+        for name, column in columns.items()
+        if name not in codes
     }
     return {name: form for name, form in found.items() if form is not None}
 

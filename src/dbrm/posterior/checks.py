@@ -146,7 +146,8 @@ class Checks:
             \sum (y - \bar y)^2`, the root mean squared and mean absolute error, and the share
             of responses inside their 95 % predictive intervals. Limits are 95 % intervals from
             400 resamples of the rows, the same every time; of the share inside, Jeffreys
-            intervals; of the concordance, from the spread of its pairs. Of more than 10,000 rows an even sample is used.
+            intervals; of the concordance, from the spread of its pairs. Of more than 10,000 rows
+            an even sample is used.
         """
         return self.score(self._posterior.scored_rows(X, y, **extras))
 

@@ -275,10 +275,8 @@ class PredictionMethods(ABC):
 
         The log hazard ratio under ``family="cox"``, minus the log time under ``"weibull"``.
         """
-        parts = []
-        for block in self._blocks(X, offset, None, None, extrapolate):
-            parts.append(_survival_only(block, "predict_risk").risk())
-        return np.concatenate(parts)
+        blocks = self._blocks(X, offset, None, None, extrapolate)
+        return np.concatenate([_survival_only(block, "predict_risk").risk() for block in blocks])
 
     def concordance(self, X: TableLike, y: Any, event: Any = None, *, offset: Any = None) -> float:
         """Share of comparable pairs of rows whose risks are in the order of their times.

@@ -808,8 +808,8 @@ class Posterior(PredictionMethods):
             The file, such as ``"run.html"``.
         X, y, **extras
             Rows to plot predictions against, with their ``offset``, ``trials``, ``exposure``,
-            ``event``. Without them the training rows; a posterior from a file has none, and the plots of
-            rows are then left out.
+            ``event``. Without them the training rows; a posterior from a file has none, and the
+            plots of rows are then left out.
         title
             The question that the page answers; made from the name of the response if omitted.
         test

@@ -6,7 +6,6 @@ import numpy as np
 
 from dbrm._typing import TableLike
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import JointFamily
 from dbrm.report.style import (
     BLUE,
     GREY,

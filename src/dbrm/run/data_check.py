@@ -42,7 +42,8 @@ def check(
     -------
     pandas.DataFrame
         A row for each finding: the ``column`` (empty for the whole table), the ``finding`` in a
-        word, what was ``seen`` and the ``advice``. Without rows nothing was found.
+        word, what was ``seen`` and the ``advice``. Without rows nothing was found. Printed, it
+        is one paragraph for each finding.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def check(
     >>> dbrm.check(table, [0, 1] * 20)["finding"].tolist()
     ['identifier', 'numbers as text', 'response', 'leakage']
     """
-    import pandas as pd
+    from dbrm.run.findings_table import FindingsTable
 
     notes: Sequence[str] = ()
     if isinstance(X, os.PathLike | str):
@@ -59,8 +60,7 @@ def check(
         X, notes = file.columns, file.notes
     found = [Finding("file", "", note, "") for note in notes]
     found += find_problems(X, y, ignore=ignore, family=family)
-    rows = [(finding.column, finding.kind, finding.seen, finding.advice) for finding in found]
-    return pd.DataFrame(rows, columns=["column", "finding", "seen", "advice"])
+    return FindingsTable.of(found)
 
 
 def find_problems(

@@ -1,4 +1,4 @@
-"""Thirty files as people have them, each with what must come of it.
+"""Files as people have them, seventy-odd, each with what must come of it.
 
 A file ends in the right numbers (``reads``: column and first values), in a table about which the
 data check asks (``finds``: column and kind of finding), or in a message (``refuses``).
@@ -25,6 +25,7 @@ class MessyFile:
     notes: str = ""
     refuses: str = ""
     name: str = "table.csv"
+    n_rows: int = N_ROWS
 
 
 def rows(*columns, separator=",", names="size,price,site"):
@@ -149,4 +150,102 @@ FILES = {
     "a spreadsheet": MessyFile(b"PK\x03\x04 and so on", refuses="save the sheet as CSV"),
     "a web page": MessyFile("<html><table></table></html>", refuses="Export the table as CSV"),
     "a spreadsheet by name": MessyFile(b"PK", refuses="spreadsheet as CSV", name="table.xlsx"),
+    # Quotation marks, and lines inside them.
+    "line breaks in cells": MessyFile(
+        rows(SIZE, PRICE, ['"no\nrth"', "south"] * 12) + "\nSource: our own,,\n",
+        RIGHT,
+        notes="after the table",
+    ),
+    "line breaks in names": MessyFile(rows(names='"size\n(m)",price,site'), {"size\n(m)": SIZE}),
+    "everything in quotes": MessyFile(
+        rows(*([f'"{v}"' for v in c] for c in (SIZE, PRICE, SITES)), names='"size","price","site"'),
+        RIGHT,
+    ),
+    "quotes inside quotes": MessyFile(rows(SIZE, PRICE, ['"a ""b"" c"', "x"] * 12), RIGHT),
+    "blank lines between rows": MessyFile(rows().replace("\n", "\n\n"), RIGHT),
+    "blanks around names": MessyFile(rows(names=" size , price ,site"), RIGHT),
+    "line ends of an old Macintosh": MessyFile(rows().replace("\n", "\r"), RIGHT),
+    "unicode text of a spreadsheet": MessyFile(rows(separator="\t").encode("utf-16"), RIGHT),
+    "utf-16 with decimal commas": MessyFile(
+        rows(comma(SIZE), comma(PRICE), SITES, separator=";").encode("utf-16"),
+        RIGHT,
+        notes="decimal commas",
+    ),
+    "a mark and a line that says sep": MessyFile(
+        ("\ufeffsep=;\n" + rows(separator=";")).encode(), RIGHT
+    ),
+    # Further numbers.
+    "percent": MessyFile(rows([f"{v} %" for v in SIZE], PRICE, SITES), RIGHT, notes="unit '%'"),
+    "euros behind": MessyFile(rows(SIZE, [f"{v} €" for v in PRICE], SITES), RIGHT, notes="'€'"),
+    "dollars with thousands": MessyFile(
+        rows(SIZE, [f'"${1000 * v:,.2f}"' for v in PRICE], SITES),
+        {"size": SIZE, "price": [float(f"{1000 * v:.2f}") for v in PRICE]},
+        notes="between thousands",
+    ),
+    "narrow blanks between thousands": MessyFile(
+        rows([f"{v:,.0f}".replace(",", "\u202f") for v in LARGE], PRICE, SITES), {"size": LARGE}
+    ),
+    "a typeset minus": MessyFile(
+        rows([f"\u2212{v}" for v in SIZE], PRICE, SITES), {"size": -SIZE, "price": PRICE}
+    ),
+    "errors of a spreadsheet": MessyFile(
+        rows(["#DIV/0!", "#REF!", "#N/A", *SIZE[3:]], PRICE, SITES),
+        {"size": [np.nan] * 3 + list(SIZE[3:])},
+        notes="'#DIV/0!', '#REF!' as missing values",
+    ),
+    "negative numbers in brackets": MessyFile(
+        rows([f"({v})" if v < 3 else v for v in SIZE], PRICE, SITES),
+        finds={"size": "numbers and text"},
+    ),
+    "below a limit": MessyFile(
+        rows(["<1.0", "<1.0", *SIZE[2:]], PRICE, SITES), finds={"size": "numbers and text"}
+    ),
+    "postal codes": MessyFile(
+        rows([f"0{1000 + j % 3}" for j in range(N_ROWS)], PRICE, SITES),
+        {"price": PRICE},
+        notes="are codes, not quantities: 'size'",
+    ),
+    "days of a spreadsheet": MessyFile(
+        rows(range(45000, 45000 + N_ROWS), PRICE, SITES, names="date,price,site"),
+        finds={"date": "dates"},
+    ),
+    "seconds since 1970": MessyFile(
+        rows(
+            1_700_000_000 + 86_400 * np.arange(N_ROWS), PRICE, SITES, names="timestamp,price,site"
+        ),
+        finds={"timestamp": "dates"},
+    ),
+    "true and false": MessyFile(rows(SIZE, PRICE, ["TRUE", "false"] * 12), RIGHT),
+    # Further lines that are no rows.
+    "a total": MessyFile(
+        rows() + f"Total,{PRICE.sum():.2f},\n", RIGHT, notes="line 26 is no row of the table"
+    ),
+    "sums without a word": MessyFile(
+        rows(SIZE, PRICE, PRICE) + f"{SIZE.sum():.2f},{PRICE.sum():.2f},{PRICE.sum():.2f}\n",
+        finds={"": "totals"},
+        n_rows=N_ROWS + 1,
+    ),
+    "names again below": MessyFile(
+        rows() + rows(), {"size": np.tile(SIZE, 2)}, notes="line 26 repeats", n_rows=2 * N_ROWS
+    ),
+    "two lines of names": MessyFile(
+        rows().replace("site\n", "site\nSize,Price,Site\n"), refuses="line 2 holds units or further"
+    ),
+    "a ruled line": MessyFile(rows(separator="|").replace("site\n", "site\n---|---|---\n"), RIGHT),
+    "gaps between blanks": MessyFile(
+        "size   price  site\n"
+        + "".join(
+            f"{a:<6} {'' if a < 3 else b:<6} {c}\n"
+            for a, b, c in zip(SIZE, PRICE, SITES, strict=True)
+        ),
+        refuses="Write NA where a value is missing",
+    ),
+    "bytes of zero": MessyFile(rows().replace("south", "so\x00uth"), refuses="bytes of zero"),
+    "no bytes": MessyFile(b"", refuses="empty"),
+    # The response.
+    "one value everywhere": MessyFile(rows(SIZE, [5] * N_ROWS, SITES), finds={"": "response"}),
+    "no value anywhere": MessyFile(rows(SIZE, ["NA"] * N_ROWS, SITES), finds={"": "response"}),
+    "text among the responses": MessyFile(
+        rows(SIZE, [*PRICE[:9], "broken", *PRICE[10:]], SITES), finds={"": "response"}
+    ),
 }

@@ -1,8 +1,10 @@
 """Messy files end in the right numbers, a finding or a message; never in silence."""
 
+import re
+
 import numpy as np
 import pytest
-from tests.unit.data.messy_files import FILES, N_ROWS
+from tests.unit.data.messy_files import FILES
 from typer.testing import CliRunner
 
 from dbrm.cli.app import app
@@ -35,7 +37,7 @@ def test_a_messy_file_is_read_or_refused(what, tmp_path):
     for name, expected in messy.reads.items():
         np.testing.assert_array_equal(np.asarray(file.columns[name], dtype=float), expected)
     assert messy.notes in " ".join(file.notes)
-    assert {len(column) for column in file.columns.values()} == {N_ROWS}
+    assert {len(column) for column in file.columns.values()} == {messy.n_rows}
     found = find_problems(file.columns, "price")
     kinds = {finding.column: finding.kind for finding in found}
     assert messy.finds.items() <= kinds.items()
@@ -52,19 +54,56 @@ def test_the_command_line_tells_the_same(what, tmp_path):
         assert result.stderr.startswith("Error: ")
         assert result.stderr.count("\n") == 1
     for name, kind in messy.finds.items():
-        assert f"{kind}: Column {name!r}" in result.stdout
+        about = f"Column {name!r}" if name else "The "
+        assert f"{kind}: {about}" in result.stdout
     # Nothing is said in terms of Python.
     assert not {"Traceback", "pandas", "X[name]"} & set(result.output.split())
     assert "ignore=[" not in result.output
 
 
-@pytest.mark.parametrize("what", ["semicolons and decimal commas", "units", "a title above"])
+def test_there_are_many():
+    assert len(FILES) >= 70
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["semicolons and decimal commas", "units", "a title above", "line breaks in cells", "a total"],
+)
 def test_a_messy_file_gives_the_right_fit(what, tmp_path):
     result = run("fit", write(tmp_path, what), "--response", "price", *EFFORT)
     assert result.exit_code == 0, result.output
     # The truth is 10 + 3 size.
     slope = float(result.stdout.split("*size")[0].split()[-1])
     assert slope == pytest.approx(3.0, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("no value anywhere", "Remove these rows"),
+        ("text among the responses", "'broken'"),
+        ("dates", "dates as text"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_in_one_line(what, message, tmp_path):
+    result = run("fit", write(tmp_path, what), "--response", "price", *EFFORT)
+    assert result.exit_code == 1, result.output
+    assert re.search(message, result.stderr.splitlines()[-1])
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+
+
+def test_a_constant_response_is_no_discovery(tmp_path):
+    result = run("fit", write(tmp_path, "one value everywhere"), "--response", "price", *EFFORT)
+    assert result.stderr.startswith("Warning: The response is 5 in every row.")
+    assert "Nothing was found." in result.stdout
+
+
+def test_a_single_column_has_no_covariates(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("price\n1.5\n2.5\n4.0\n")
+    result = run("fit", path, "--response", "price", *EFFORT)
+    assert result.exit_code == 1, result.output
+    assert "Error: " in result.stderr
 
 
 def test_what_was_not_recognised_can_be_said(tmp_path):

@@ -170,7 +170,7 @@ def test_scores_of_survival_times(lives, data):
     assert found["measure"].tolist() == ["concordance"]
     assert found["value"][0] == pytest.approx(posterior.concordance(data[0], time, event))
     pd.testing.assert_frame_equal(found, posterior.checks.scores())
-    with pytest.raises(InvalidSettingError, match="may be censored. Use posterior.checks.scores"):
+    with pytest.raises(InvalidSettingError, match=r"may be censored\. Use posterior\.checks"):
         posterior.checks.residuals()
 
 
