@@ -3,6 +3,8 @@
 import sys
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +14,6 @@ from dbrm.errors import ExportError, InvalidSettingError
 from dbrm.evidence import find_link
 from dbrm.features import resolve_transforms, transform_names
 from dbrm.posterior.backends import model_function
-
-jnp = pytest.importorskip("jax.numpy")
 
 PLAIN = [name for name in transform_names() if "[" not in name]
 TEXTS = [
@@ -34,7 +34,42 @@ def test_features_have_the_same_values(text):
     feature = dbrm.parse_feature(text)
     function = model_function([feature], [0.5, 2.0], None, "jax")
     arrays = {name: jnp.asarray(column) for name, column in TABLE.items()}
-    np.testing.assert_allclose(function(arrays), 0.5 + 2.0 * feature.evaluate(TABLE), rtol=2e-5)
+    expected = 0.5 + 2.0 * feature.evaluate(TABLE)
+    np.testing.assert_allclose(function(arrays), expected, rtol=2e-5)
+    np.testing.assert_allclose(jax.jit(function)(arrays), expected, rtol=2e-5)
+
+
+@pytest.mark.parametrize("text", ["tanh(x)", "log1p_abs(x)", "sin((x - 3.1)/2.4)*y*y", "cbrt(x)"])
+def test_gradients_are_those_of_differences(text):
+    feature = dbrm.parse_feature(text)
+    function = model_function([feature], [0.5, 2.0], None, "jax")
+    for x, y in zip(TABLE["x"], TABLE["y"], strict=True):
+        step = 1e-6
+        ends = feature.evaluate({"x": np.array([x - step, x + step]), "y": np.array([y, y])})
+        slope = jax.grad(lambda value, y=y: function({"x": value, "y": y}))(float(x))
+        assert slope == pytest.approx(2.0 * (ends[1] - ends[0]) / (2 * step), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_features_have_the_same_values_in_torch(text):
+    """Where PyTorch is installed; it is no dependency, not even of the tests."""
+    torch = pytest.importorskip("torch")
+    feature = dbrm.parse_feature(text)
+    function = model_function([feature], [0.5, 2.0], None, "torch")
+    found = function({name: torch.tensor(column) for name, column in TABLE.items()})
+    np.testing.assert_allclose(found.numpy(), 0.5 + 2.0 * feature.evaluate(TABLE), rtol=1e-12)
+
+
+def test_a_model_in_torch_can_be_differentiated():
+    torch = pytest.importorskip("torch")
+    link = find_link("logit")
+    function = model_function([dbrm.parse_feature("sin(x)")], [0.5, 2.0], link, "torch")
+    x = torch.tensor(TABLE["x"], requires_grad=True)
+    mean = function({"x": x})
+    mean.sum().backward()
+    p = link.mean(0.5 + 2.0 * np.sin(TABLE["x"]))
+    np.testing.assert_allclose(mean.detach().numpy(), p, rtol=1e-12)
+    np.testing.assert_allclose(x.grad, 2.0 * np.cos(TABLE["x"]) * p * (1 - p), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["logit", "probit", "cloglog", "log", "inverse"])
@@ -46,8 +81,6 @@ def test_links_have_the_same_means(name):
 
 
 def test_a_fitted_model_can_be_differentiated():
-    import jax
-
     draw = np.random.default_rng(1)
     X = pd.DataFrame(draw.normal(size=(60, 2)), columns=["a", "b"])
     y = 3 * np.sin(X["a"]) + 0.1 * draw.normal(size=60)
@@ -70,7 +103,7 @@ def test_whole_numbers_as_names():
 
 
 def test_the_functions_of_torch_are_asked_for_what_they_take(monkeypatch):
-    """PyTorch may not be installed: a module of the same names stands in for it."""
+    """Where PyTorch is not installed: a module of the same names stands in for it."""
 
     def clamp(x, *, min):  # noqa: A002
         return np.maximum(x, min)
