@@ -1,4 +1,4 @@
-"""The code in README.md and the tutorials runs, and what it is said to print is printed."""
+"""The code in README.md and the documentation runs, and what it is said to print is printed."""
 
 import logging
 import re
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("tutorials", "how-to")
 PAGES = [
     ROOT / "README.md",
-    ROOT / "docs" / "how-sure.md",
+    *sorted((ROOT / "docs").glob("*.md")),
     *(page for name in FOLDERS for page in sorted((ROOT / "docs" / name).glob("*.md"))),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
@@ -97,6 +97,9 @@ LONG = {
     "scikit-learn.md",
     "survival.md",
 }
+# Blocks of text that no Python code prints: the demo, compared in tests/unit/cli/test_demo.py, the
+# tree of the package, in test_architecture.py, and commands.
+NOT_PRINTED = {"README.md": 1, "architecture.md": 1, "benchmarks.md": 2}
 MARKED = [
     pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in LONG))
     for page in PAGES
@@ -112,13 +115,59 @@ def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, ca
     one unit of the last digit; lines with seconds or counts of evaluations are left out.
     """
     monkeypatch.chdir(tmp_path)
-    namespace, printed = {"__name__": "__main__"}, ""
+    namespace, printed, n_unchecked = {"__name__": "__main__"}, "", 0
     for language, content in blocks(page.read_text(encoding="utf-8")):
         if language == "python":
             exec(compile(content, str(page), "exec"), namespace)
             printed = capsys.readouterr().out
-        elif language == "text" and printed:
-            assert missing_lines(content, printed) == []
+        elif language == "text":
+            n_unchecked += not printed
+            assert not printed or missing_lines(content, printed) == []
+    # A block that nothing printed is a mistake, unless it is known not to be output of Python.
+    assert n_unchecked == NOT_PRINTED.get(page.name, 0)
+
+
+# Decimal numbers in sentences; those in code, formulas and links are not.
+DECIMAL = re.compile(r"(?<![\w.])\d*\.\d+(?!\w|\.\d)")
+NO_SENTENCE = re.compile(
+    r"^```.*?^```$|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", flags=re.MULTILINE | re.DOTALL
+)
+# Numbers that a page does not compute: versions, settings, limits, and what was measured elsewhere.
+FROM_ELSEWHERE = {
+    "README.md": {"3.11", "3.14", "1806.02160"},
+    "how-sure.md": {"0.1", "0.2", "0.7", "0.8", "0.99"},
+    "latent.md": {"2.4", "0.6"},
+    "kepler.md": {"0.002"},
+    "check-your-data.md": {"99.95"},
+    "gpu.md": {"0.4", "0.2", "0.06", "0.3", "1.5", "1.3"},
+    "long-runs.md": {"1.05", "0.2"},
+    "report.md": {"0.01", "1.5"},
+    "tall-data.md": {"2201.13198", "0.1"},
+}
+
+
+def stray_numbers(text):
+    """Decimal numbers in the sentences of a page that no block of it has."""
+    shown = " ".join(content for _, content in blocks(text))
+    said = set(DECIMAL.findall(NO_SENTENCE.sub("", text)))
+    return {number for number in said if number.lstrip("0") not in shown}
+
+
+READ = [page for page in PAGES if page.parent.name in FOLDERS or page.name in FROM_ELSEWHERE]
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_sentences_repeat_numbers_of_the_output(page):
+    """What a sentence says was found is in a block, and blocks are compared with the code."""
+    text = page.read_text(encoding="utf-8")
+    assert stray_numbers(text) <= FROM_ELSEWHERE.get(page.name, set())
+
+
+def test_a_stray_number_would_be_noticed():
+    """Negative control."""
+    page = "```text\nprobability 0.1029\n```\nIts probability is {}.\n"
+    assert stray_numbers(page.format("0.1029")) == set()
+    assert stray_numbers(page.format("0.7697")) == {"0.7697"}
 
 
 def test_blocks_are_found():
