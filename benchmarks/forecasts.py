@@ -78,7 +78,7 @@ def section(case: str, results: pd.DataFrame) -> str:
 
 {markdown_table(header, rows)}
 
-Share of test rows classified rightly by the last: {results["accuracy"].mean():.1%}.
+Share of test rows classified correctly by the last: {results["accuracy"].mean():.1%}.
 """
 
 

@@ -99,13 +99,13 @@ def write_page(results: pd.DataFrame) -> None:
     header = ("family", "data sets", "covered", "standard error", "claimed", "time each")
     text = f"""# Coverage of predictive intervals
 
-Do 95 % intervals hold 95 % of new responses when the model has been searched for, and not
-given? For each family, data sets of {N_TRAIN} rows and {N_COVARIATES} covariates were drawn from
+Do 95 % intervals hold 95 % of new responses when the model has been searched for instead
+of being given? For each family, data sets of {N_TRAIN} rows and {N_COVARIATES} covariates were drawn from
 laws with two or three of the features x1, sin(x2), x3*x4, tanh(x5); a search was run on each
 (`{SETTINGS}`, all else default), and the intervals of {N_TEST} new rows were compared with their
 responses. Binomial responses have 20 to 59 trials. Intervals integrate over coefficients and average
 over models. For whole numbers no interval holds exactly 95 %: *claimed* is what the predictive
-law itself gives to the interval, and *covered* should equal it.
+distribution itself gives to the interval, and *covered* should equal it.
 
 {markdown_table(header, rows)}
 

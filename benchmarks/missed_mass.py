@@ -6,8 +6,8 @@ Populations of 12 features, as the search visits them, on six data sets and four
 truth is the evidence of all 4,096 models of each. Beside the share of the mass that is missed
 stands what the search itself says it misses, and the number of models it evaluates exactly; then
 the same where a population is passed through, because its best model is far above or below
-those of the populations before it; for comparison, the mass that 500 steps of MJMCMC find, the
-search before. Writes
+those of the populations before it; for comparison, the mass that 500 steps of MJMCMC miss, the
+earlier search. Writes
 ``docs/results/missed_mass.md`` and ``.csv``. The data sets of the paper come from `dbrm.datasets`
 (``DBRM_DATA``, or a download), the others with scikit-learn and statsmodels.
 """

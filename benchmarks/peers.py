@@ -105,8 +105,8 @@ columns are ratios.
 
 {SPLITS} random splits with a third of the rows for testing; every method has {SECONDS:g} s of
 processor time on one thread, which is wall time on a machine with nothing else to do. dbrm
-searches until its time is over, with its default penalty, which for a Gaussian response looks for laws,
-and with the lighter one that classes have by default. EBM takes as many bags as there is time for (14 at most, its
+searches until its time is over, with the penalty that was the default when this was measured, which for a Gaussian
+response was strict, and with the lighter one, `"multiplicity"`, that classes had. EBM takes as many bags as there is time for (14 at most, its
 default), with interactions if two bags with them fit in. pyGAM searches the smoothing by its grid
 if there is time, else it keeps its default. xgboost draws settings at random and validates them on
 a fifth of the training rows until its time is over. Means over the splits;

@@ -112,8 +112,8 @@ Do 95 % intervals hold 95 % of the intercepts and slopes of groups, and of the r
 no training row belongs to? Intercepts and slopes are drawn from a bivariate normal distribution with
 correlation 0.4. Offered are `RandomIntercept(group)` and `RandomSlope(group, x)`, one of them at most, and
 a covariate without effect; `x` is in every model. Covered, with standard errors over data sets: intercepts and slopes where
-`RandomSlope` has a probability above one half, and slopes in all data sets, given that they are in the model, which is then
-not what the data say:
+`RandomSlope` has a probability above one half, and slopes in all data sets, given that they are in the model, even where the
+data say that they are not:
 
 {markdown_table(header, rows)}
 

@@ -18,8 +18,8 @@ Verdict = tuple[str, list[str]]
 REASONS: dict[str, str] = {
     "candidates": "half of the time goes to functions such as sine and erf in double precision over all rows, a quarter to "
     "inner products. Single precision would be twice as fast, and could not tell laws without noise apart.",
-    "gaussian": "the goal was met under the strict price (1.1 s). Under the default price of today more models hold mass, "
-    "and chains lose patience later.",
+    "gaussian": "the goal was met under the strict penalty (1.1 s). Under today's default penalty more models hold mass, "
+    "and chains end later.",
     "logistic": "each time is within its limit. With a thousand rows the posterior is flatter than with ten thousand, where three "
     "features are certain: populations have more models that matter, and chains lose patience later.",
     "classifier_checks": "the checks fit dozens of tables of a few rows; a population of such a table takes twenty to thirty milliseconds, "

@@ -187,6 +187,10 @@ def report(
     data: Annotated[
         Path | None, typer.Option(help="Table to plot predictions against, with the response.")
     ] = None,
+    event: Annotated[
+        str | None,
+        typer.Option(help="Of survival times: column that is 1 where the event was seen."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="The question that the page answers.")] = None,
 ) -> None:
     """Write the results of a saved run as one HTML page that needs no network."""
@@ -205,5 +209,17 @@ def report(
             if values is None:
                 msg = f"the table has no column {response!r}, the response of this run."
                 raise typer.BadParameter(msg)
-            posterior.report(path, columns, values, title=title)
+            extras = _events(posterior, columns, event)
+            posterior.report(path, columns, values, title=title, **extras)
     typer.echo(f"Report: {path}")
+
+
+def _events(posterior: "Posterior", columns: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """The events of a table of survival times."""
+    if name is None and "event" in posterior.record.given:
+        msg = "give --event, the column that is 1 where the event was seen."
+        raise typer.BadParameter(msg)
+    if name is not None and name not in columns:
+        msg = f"the table has no column {name!r}. Its columns: {', '.join(columns)}."
+        raise typer.BadParameter(msg)
+    return {} if name is None else {"event": columns[name]}

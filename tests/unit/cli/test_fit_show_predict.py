@@ -379,6 +379,12 @@ def test_survival_times(tmp_path):
     answer = run("predict", saved, tmp_path / "times.csv", "--strata", "site")
     assert answer.exit_code == 0, answer.output
     assert len(answer.output.splitlines()) == 61
+    page = tmp_path / "page.html"
+    command = ["report", saved, page, "--data", tmp_path / "times.csv"]
+    assert "give --event" in run(*command).stderr
+    assert "no column 'dead'" in run(*command, "--event", "dead").stderr
+    assert run(*command, "--event", "died").exit_code == 0
+    assert "concordance" in page.read_text(encoding="utf-8")
 
 
 def test_laws(tmp_path, rng):
