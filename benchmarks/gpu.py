@@ -588,7 +588,7 @@ a third of the models of one population were left to the compiled path.
 `DBRM_TEST_PLATFORM=gpu` runs the tests that compare the two engines on a graphics processor instead of
 JAX's CPU platform: families, priors, weights, offsets, trials, separated classes, dependent and settled
 columns, padded sizes, steps that are halved, what is compiled ahead, whole fits, values of BAS and R-INLA. All 80 passed on an
-H200 in half a minute (2026-11-17, commit a046dcc with programs compiled ahead; 16 processes, which need
+H200 in half a minute (2026-11-17, commit 9000560; 16 processes, which need
 `XLA_PYTHON_CLIENT_PREALLOCATE=false`).
 """
 

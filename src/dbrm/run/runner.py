@@ -78,6 +78,8 @@ _FURTHER_SHARE, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 0.7, 0.2
 # A law of at most so many terms is found if it is exact to rounding; or, with at most this
 # complexity in all, if a smooth remainder has at most this probability.
 _FEW_TERMS, _SIMPLE, _NOTHING_LEFT = 3, 6, 0.2
+# Terms of the best sum of simple features, which come first in the pool.
+_TERMS = 3
 # Nats by which features must raise the best model to start chains anew.
 _WORTH = 3.0
 # Searches of fewer populations have a short sweep, without laws unless these are asked for.
@@ -97,8 +99,8 @@ def run(inputs: RunInputs) -> Posterior:
     started = perf_counter()
     with nullcontext() if inputs.rows is None else threadpool_limits(limits=1):
         problem = build_problem(inputs)
-        ended = _END_SHARE * (inputs.settings.time_budget or 0.0)
-        problem = _with_less_time(problem, perf_counter() - started + ended)
+        reserve = _END_SHARE * (inputs.settings.time_budget or 0.0)
+        problem = _with_less_time(problem, perf_counter() - started + reserve)
         search = _run_chains if inputs.settings.traits.searches else _enumerate
         problem, results, report = search(problem, inputs)
         merged = results.merger.merged()
@@ -335,11 +337,8 @@ def _is_found(problem: Problem, model: list[Feature]) -> bool:
     """
     if not 0 < len(model) <= _FEW_TERMS:
         return False
-    columns, everything = (
-        evaluate(model, problem.table)[0],
-        np.ones((1, len(model)), dtype=np.bool_),
-    )
-    if problem.engine.log_evidence_of(columns, everything)[1][0] == Status.PERFECT_FIT:
+    columns, all_of_them = evaluate(model, problem.table)[0], np.ones((1, len(model)), np.bool_)
+    if problem.engine.log_evidence_of(columns, all_of_them)[1][0] == Status.PERFECT_FIT:
         return True
     simple = sum(feature.complexity for feature in model) <= _SIMPLE
     return simple and smooth_remainder(problem, model) < _NOTHING_LEFT
@@ -361,15 +360,17 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     simple = sweep_features(alone, settings.sweep, pause, unseen.append)
     numbers = sweep_numbers(alone, simple, pause)
     laws: list[Feature] = []
-    sums: list[Feature] = []
+    first: list[Feature] = []
     resolved = settings.resolved(settings.family, problem.n_rows)
     short = settings.sweep_projections is None and settings.n_populations < _SHORT
     if resolved.sweep_projections and not short:
-        sums = sweep_polynomials(alone, pause, only_exact=True)
-        sums += sweep_sums(alone, pause)
+        first = sweep_polynomials(alone, pause, only_exact=True)
+        sums = sweep_sums(alone, settings.sweep, pause)
+        # The terms of the best sum are of use together.
+        first, numbers = [*first, *sums[:_TERMS]], [*sums[_TERMS:], *numbers]
         numbers = list(_alternated(sweep_groups(alone), numbers))
         laws = sweep_projections(alone, simple, pause)
-    swept = (*sums, *_alternated(simple, list(_alternated(laws, numbers))))
+    swept = (*first, *_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
     limited = "The sweep did not look at {}: there are too many."

@@ -37,17 +37,27 @@ _EXTENDED, _DEPENDENT = 20, 1e-10
 _ROUNDING = 1e-20
 
 
-def sweep_sums(problem: Problem, pause: Pause = never) -> list[Feature]:
-    """The features of the sums of largest expected gain, best first; for Gaussian responses."""
+def sweep_sums(
+    problem: Problem, max_complexity: int = _MOST_COMPLEXITY, pause: Pause = never
+) -> list[Feature]:
+    """The features of the sums of largest expected gain, best first; for Gaussian responses.
+
+    Parameters
+    ----------
+    max_complexity
+        Of a simple feature; none are looked for if it is one.
+    """
     engine = problem.engine
     if not isinstance(engine, GaussianEngine) or problem.table.n_columns == 0 or pause():
+        return []
+    if max_complexity < 2:
         return []
     rows = law_rows(problem)
     response = engine.response[rows]
     variation = float(np.sum((response - response.mean()) ** 2))
     if not variation > 0.0:
         return []
-    candidates = _Candidates(problem, rows)
+    candidates = _Candidates(problem, rows, min(max_complexity, _MOST_COMPLEXITY))
     columns, prices = candidates.columns, problem.complexity_price * candidates.complexity
     weight = np.ones(rows.size)
 
@@ -98,13 +108,15 @@ class _Candidates:
     out, and of those that are equal up to an affine map all but the simplest.
     """
 
-    def __init__(self, problem: Problem, rows: Index) -> None:
+    def __init__(self, problem: Problem, rows: Index, most: int) -> None:
         names, transforms = law_covariates(problem), problem.grammar.transforms
-        counts = np.cumsum(level_sizes(len(names), len(transforms), _MOST_COMPLEXITY))
+        counts = np.cumsum(level_sizes(len(names), len(transforms), most))
         held = max(1, int(np.sum(counts <= _PAIRED)))
         levels = build_levels(problem.table, names, rows, transforms, held)
         self._maker = Maker(levels, names, transforms)
-        plain = [g for g in transforms if g.base is None and not g.affine]
+        # Where weights of projections are drawn at random none are given.
+        fits = problem.grammar.fits_numbers
+        plain = [g for g in transforms if fits and g.base is None and not g.affine]
         of_two = functions_of_two([covariate(name) for name in names], plain)
         more = Terms.of(of_two, problem.grammar, problem.table.take(rows), _OF_TWO)
         self._of_two, sizes = more.features, [level.size for level in levels]
