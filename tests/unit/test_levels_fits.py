@@ -138,7 +138,8 @@ def test_rows_in_blocks(tmp_path):
     memory = dbrm.enumerate_models(X, y, prior="jeffreys")
     assert blocks.recipe.names == memory.recipe.names
     assert "fuel_missing" in blocks.recipe.names
-    assert "`fuel[diesel]`" in terms(blocks)
+    # Under these priors models of all levels but one are best, and which is left out is a tie.
+    assert len([term for term in terms(blocks) if term.startswith("`fuel[")]) >= 4
     evidence = {frozenset(m.features): m.log_evidence for m in memory.models.itertuples()}
     best = blocks.models.iloc[0]
     assert best["log_evidence"] == pytest.approx(evidence[frozenset(best["features"])], rel=1e-6)
