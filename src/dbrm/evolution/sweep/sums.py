@@ -14,6 +14,7 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import affine_mark
 from dbrm.evolution.sweep.exhaustive import best_sums
+from dbrm.evolution.sweep.inverses import invertible_functions
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.sweep.projections import law_covariates, law_rows
 from dbrm.evolution.sweep.terms import Terms, functions_of_two
@@ -42,6 +43,8 @@ def sweep_sums(
 ) -> list[Feature]:
     """The features of the sums of largest expected gain, best first; for Gaussian responses.
 
+    None without powers, exponential or logarithm among the transforms: those are no laws.
+
     Parameters
     ----------
     max_complexity
@@ -50,7 +53,7 @@ def sweep_sums(
     engine = problem.engine
     if not isinstance(engine, GaussianEngine) or problem.table.n_columns == 0 or pause():
         return []
-    if max_complexity < 2:
+    if max_complexity < 2 or not invertible_functions(problem.grammar.transforms):
         return []
     rows = law_rows(problem)
     response = engine.response[rows]
