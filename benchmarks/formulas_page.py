@@ -130,7 +130,7 @@ def _draw(groups):
     heights = [100 * np.mean([int(row["exact"]) for row in rows]) for rows in shown.values()]
     labels = [f"{budget} s\nnoise {_percent(noise)}" for _, budget, noise, _ in shown]
     bars = axes.bar(np.arange(len(shown)), heights, 0.6, color=BLUE)
-    axes.bar_label(bars, fmt="%.0f", fontsize=8)
+    axes.bar_label(bars, fmt="%.0f", fontsize=8, label_type="center", color="white")
     for place, (_, budget, noise, _) in enumerate(shown):
         if (budget, noise) in GOALS:
             goal = 100 * GOALS[budget, noise]
