@@ -22,7 +22,8 @@ __all__ = ["Chain", "Expression", "Layer", "fit", "rounded", "without_shift"]
 _MOST_STEPS, _TRIALS = 15, 5
 # Steps after which a fit without a shift is as good as it gets.
 _STEPS_WITHOUT = 5
-_DAMPING = 1e-3
+# Damping of the first step; and the least, which keeps equations of equal derivatives regular.
+_DAMPING, _LEAST_DAMPING = 1e-3, 1e-10
 # A step that explains less of what is left ends the fit.
 _SMALL_GAIN = 1e-5
 # Range in which an exponential is written without a shift.
@@ -215,7 +216,8 @@ def fit(
         for _ in range(_TRIALS):
             trial = expression.with_numbers(numbers + system.step(damping))
             if (new := target.share(trial.value())) > share:
-                expression, share, damping = trial, new, damping / 8.0
+                expression, share = trial, new
+                damping = max(damping / 8.0, _LEAST_DAMPING)
                 break
             damping *= 8.0
         if share - before < _SMALL_GAIN * (1.0 - share):

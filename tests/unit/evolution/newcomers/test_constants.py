@@ -217,6 +217,18 @@ def test_derivatives_agree_with_differences(rng, names):
         np.testing.assert_allclose(analytic[j + 1], (above - below) / 2e-6, rtol=1e-6, atol=1e-8)
 
 
+def test_a_long_fit_of_equal_factors_does_not_end_in_singular_equations(rng):
+    # Both factors have the same derivatives: only damping keeps the equations regular.
+    shape = shape_of(get_transform("exp"))
+    for _ in range(40):
+        x = rng.uniform(-2.0, 2.0, 200)
+        chain = Chain(X, x, (Layer(shape, 0.1, 0.0),))
+        target = Target.of(np.exp(9.0 * x))
+        with np.errstate(all="ignore"):
+            _, share = fit(Expression((chain, chain)), target, steps=60)
+        assert share > target.share(chain.value())
+
+
 def test_a_fit_reaches_a_stationary_point(rng):
     x = rng.uniform(-2.0, 2.0, N)
     target = Target.of(np.tanh(1.5 * x + 0.5) + 0.1 * rng.normal(size=N))
