@@ -182,7 +182,8 @@ class DBRMRegressor(RegressorMixin, SettingsEstimator):
         """Search for models of `y`."""
         rows = {"sample_weight": sample_weight, "offset": offset}
         before = getattr(self, "posterior_", None) if self.warm_start else None
-        self.posterior_ = self._search(X, y, before, trials=trials, exposure=exposure, **rows)
+        found = self._search(X, y, before, trials=trials, exposure=exposure, **rows)
+        self.posterior_ = found.prepare_predictions()
         return self
 
     def predict(
@@ -281,7 +282,7 @@ class DBRMClassifier(
                 msg = "class_weight= is for data in memory; name a column as sample_weight instead."
                 raise InvalidSettingError(msg)
             # Rows out of memory: the family checks that they hold zeros and ones.
-            self.posterior_ = self._search(X, y, **rows)
+            self.posterior_ = self._search(X, y, **rows).prepare_predictions()
             self.classes_ = np.array([0, 1])
             return self
         refuse_other_order(X, y=y)
@@ -302,7 +303,8 @@ class DBRMClassifier(
         before = None
         if self.warm_start and np.array_equal(getattr(self, "classes_", ()), classes):
             before = self.posterior_
-        self.posterior_ = self._search(X, response, before, family=chosen, **rows)
+        found = self._search(X, response, before, family=chosen, **rows)
+        self.posterior_ = found.prepare_predictions()
         self.classes_ = classes
         return self
 

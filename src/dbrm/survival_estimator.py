@@ -74,7 +74,8 @@ class DBRMSurvival(SettingsEstimator, defaults={"family": "cox"}):
         time, event = _times(y)
         before = getattr(self, "posterior_", None) if self.warm_start else None
         rows = {"sample_weight": sample_weight, "offset": offset, "entry": entry, "strata": strata}
-        self.posterior_ = self._search(X, time, before, event=event, **rows)
+        found = self._search(X, time, before, event=event, **rows)
+        self.posterior_ = found.prepare_predictions()
         self.unique_times_ = np.unique(time[event == 1])
         return self
 

@@ -564,6 +564,11 @@ class Posterior(PredictionMethods):
         found = self._remainder
         return self._averaged if found is None else with_remainder(self._averaged, found)
 
+    def prepare_predictions(self) -> "Posterior":
+        """Fit the models that predictions average over now, not at the first prediction."""
+        self._predictive  # noqa: B018
+        return self
+
     def coefficients(
         self, level: float = 0.95, *, conditional: bool = False, standardized: bool = False
     ) -> "pd.DataFrame":

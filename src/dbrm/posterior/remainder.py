@@ -6,11 +6,14 @@ predicts less than the covariates know together. Predictions therefore average o
 and without a remainder of all covariates (`dbrm.evidence.remainder`), half and half before the
 data. Formulas, and the probabilities of features, are those without.
 
-With a remainder, models are subsets of the leading features, found by adding and dropping one
-feature at a time, for each of a few ratios :math:`\tau`; every model that was met counts.
+The effects of a remainder are straight or broken lines, the bends with a share of their variance
+(`dbrm.posterior.remainder_columns`). With a remainder, models are subsets of the leading
+features. Those of a Gaussian response are found by adding and dropping one feature at a time, for
+each share and each of a few ratios :math:`\tau`; of other families fewer are tried. Every model
+that was met counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -19,19 +22,24 @@ from scipy.special import logsumexp
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Recipe, Table
-from dbrm.evidence import GaussianEngine, ModelFit
-from dbrm.evidence.remainder import Remainder
+from dbrm.evidence import GaussianEngine, GlmEngine, Link, ModelFit
+from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.evidence.remainder import Remainder, RemainderFit
 from dbrm.evolution import Problem
-from dbrm.features import Feature, Ranges, covariate, evaluate, training_ranges
+from dbrm.features import Feature, Ranges, evaluate, training_ranges
 from dbrm.posterior.dispersion import DispersionPosterior
 from dbrm.posterior.limits import fitted_ranges
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.prediction import AveragedModels
+from dbrm.posterior.remainder_columns import RemainderColumns
 
 __all__ = ["RemainderModels", "find_remainder", "with_remainder"]
 
-# Prior ratios of the variances of remainder and noise, equally plausible.
+# Prior ratios of the variances of remainder and noise, equally plausible; for other families the
+# prior variance of the remainder.
 RATIOS = tuple(4.0**k for k in range(-2, 4))
+# Shares of bends in the variance of a covariate's effect, equally plausible.
+SHARES = (0.0, 0.1, 0.5)
 # A remainder less probable than this is left out of the predictions.
 LEAST_PROBABILITY = 0.02
 # Features that are tried beside the remainder, and those of a model at most.
@@ -40,8 +48,9 @@ _MOST_FEATURES, _MOST_IN_MODEL = 30, 20
 _SHARE, _MOST_MODELS = 0.98, 40
 # With fewer covariates all of them can be in the formula.
 _FEWEST_COVARIATES = 3
-# Rows times columns of a table up to which a remainder is looked for, and columns.
-_MOST_NUMBERS, _MOST_COLUMNS = 5_000_000, 300
+# Columns up to which a remainder is looked for; rows times columns; and rows times columns
+# squared, where every model is fitted by Newton's method.
+_MOST_COLUMNS, _MOST_NUMBERS, _MOST_PRODUCTS = 300, 5_000_000, 200_000_000
 
 
 @final
@@ -73,18 +82,22 @@ def find_remainder(
 ) -> RemainderModels | None:
     """The models with a remainder; ``None`` if there is none, or if it is not probable."""
     engine = problem.engine
-    if not (problem.remainder and isinstance(engine, GaussianEngine)):
+    if not (problem.remainder and len(recipe.needed) >= _FEWEST_COVARIATES):
         return None
-    if not (len(recipe.needed) >= _FEWEST_COVARIATES and _is_possible(problem, engine)):
+    if not (isinstance(engine, GaussianEngine | GlmEngine) and _is_possible(problem, engine)):
         return None
-    table = _table(problem)
+    columns = _columns(problem, recipe, engine)
+    if columns is None:
+        return None
     leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
-    remainder = Remainder.of(engine, table.values, _units(table, recipe))
-    search = _Search.of(problem, remainder, [merged.features[j] for j in leading])
-    found = [search.run(ratio) for ratio in RATIOS]
-    masks = np.concatenate([own for own, _ in found])
-    values = np.concatenate([own for _, own in found]) - np.log(len(RATIOS))
-    ratios = np.repeat(RATIOS, [len(own) for own, _ in found])
+    search = _Search.of(problem, merged, leading)
+    kinds = [columns.with_share(share) for share in SHARES if share == 0.0 or columns.has_bends]
+    found = (
+        _add_and_drop(search, engine, kinds)
+        if isinstance(engine, GaussianEngine)
+        else _thin_out(search, engine, kinds)
+    )
+    values = found.values - np.log(len(RATIOS) * len(kinds))
     without = merged.models.log_evidence[0] + merged.models.log_prior[0]
     without -= np.log(merged.probability[0])
     total = float(logsumexp(values))
@@ -95,9 +108,9 @@ def find_remainder(
     share = np.exp(values[order] - total)
     count = int(np.searchsorted(np.cumsum(share), _SHARE)) + 1
     order, share = order[:count], share[:count]
-    return search.models(
-        masks[order], ratios[order].tolist(), probability * share / share.sum(), table
-    )
+    link = engine.link if isinstance(engine, GlmEngine) else None
+    assert link is None or isinstance(link, Link)
+    return _fit_models(search, found.take(order), probability * share / share.sum(), link)
 
 
 def with_remainder(averaged: AveragedModels, found: RemainderModels) -> AveragedModels:
@@ -133,13 +146,11 @@ def _table(problem: Problem) -> Table:
     return problem.table if problem.whole is None else problem.whole
 
 
-def _is_possible(problem: Problem, engine: GaussianEngine) -> bool:
+def _is_possible(problem: Problem, engine: GaussianEngine | GlmEngine) -> bool:
     """Whether nothing was asked for that models with a remainder would not obey."""
-    weights, values = engine.weights, _table(problem).values
-    n = engine.n_rows if weights is None else float(weights.sum())
+    weights = engine.weights
     return (
-        1 < values.shape[1] <= _MOST_COLUMNS
-        and n * values.shape[1] <= _MOST_NUMBERS
+        (isinstance(engine, GaussianEngine) or GlmRemainder.is_possible(engine))
         and (weights is None or bool(np.all(weights == np.floor(weights))))
         and problem.out_of_core is None
         and not problem.completed
@@ -148,118 +159,236 @@ def _is_possible(problem: Problem, engine: GaussianEngine) -> bool:
         and not problem.always
         and not problem.grammar.excluded
         and problem.grammar.units is None
-        and bool(np.all(np.ptp(values, axis=0) > 0))
     )
 
 
-def _units(table: Table, recipe: Recipe) -> FloatArray:
-    """Units of the columns in which every covariate of the user's table varies alike.
+def _columns(
+    problem: Problem, recipe: Recipe, engine: GaussianEngine | GlmEngine
+) -> RemainderColumns | None:
+    """The columns of the remainder, without bends if that were too many; none if still so."""
+    table = _table(problem)
+    if not (table.n_columns > 1 and np.all(np.ptp(table.values, axis=0) > 0)):
+        return None
+    n = table.n_rows if engine.weights is None else int(engine.weights.sum())
 
-    The levels of a factor have one unit, so that all their effects are alike before the data;
-    other columns are standardised.
-    """
-    units = table.values.std(axis=0)
-    place: Mapping[str, int] = {name: j for j, name in enumerate(table.names)}
-    for rule in recipe.columns:
-        own = [place[name] for name in rule.outputs if name in place]
-        if rule.kind == "categorical":
-            units[own] = np.sqrt(np.sum(units[own] ** 2))
-        else:
-            units[own] *= np.sqrt(len(own))
-    return np.asarray(units)
+    def is_small(size: int) -> bool:
+        if isinstance(engine, GaussianEngine):
+            return size <= _MOST_COLUMNS and n * size <= _MOST_NUMBERS
+        return size <= _MOST_COLUMNS and table.n_rows * size**2 <= _MOST_PRODUCTS
+
+    if not is_small(table.n_columns):
+        return None
+    columns = RemainderColumns.of(table, recipe)
+    return columns if is_small(len(columns.features)) else columns.straight()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """Models over a few features, beside the remainder."""
+    """Models over a few features, beside the remainder.
+
+    Parameters
+    ----------
+    features, columns, log_prior
+        The leading features of the posterior, their columns, and terms of the prior.
+    best
+        Which of them are in the best model.
+    """
 
     problem: Problem
-    remainder: Remainder
     features: tuple[Feature, ...]
     columns: Matrix
     log_prior: FloatArray
+    best: Mask
 
     @classmethod
-    def of(cls, problem: Problem, remainder: Remainder, leading: Sequence[Feature]) -> "_Search":
-        """Models over the leading features of the posterior."""
-        columns = evaluate(leading, problem.table)[0]
-        terms = [problem.model_prior.feature_log_prior(feature) for feature in leading]
-        return cls(problem, remainder, tuple(leading), columns, np.array(terms, dtype=float))
-
-    def run(self, ratio: float) -> tuple[Masks, FloatArray]:
-        """Models and their log posterior, up to a constant: climb from nothing, and neighbours."""
-        size = len(self.features)
-        prepared = self.remainder.prepare(self.columns, ratio)
-        most = min(_MOST_IN_MODEL, self.problem.max_model_size, size)
-
-        def score(masks: Masks) -> FloatArray:
-            sizes = masks.sum(axis=1)
-            prior = masks @ self.log_prior + self.problem.model_prior.size_log_prior(sizes)
-            values = self.remainder.log_evidence(prepared, masks, ratio) + prior
-            return np.where(sizes <= most, values, -np.inf)
-
-        here = np.zeros((1, size), dtype=np.bool_)
-        masks, values = [here], [score(here)]
-        best = float(values[0][0])
-        while size:
-            near = here ^ np.eye(size, dtype=np.bool_)
-            found = score(near)
-            masks.append(near)
-            values.append(found)
-            if not found.max() > best:
-                break
-            best, here = float(found.max()), near[[int(found.argmax())]]
-        unique, first = np.unique(np.concatenate(masks), axis=0, return_index=True)
-        return unique, np.concatenate(values)[first]
-
-    def models(
-        self, masks: Masks, ratios: Sequence[float], probability: FloatArray, table: Table
-    ) -> RemainderModels:
-        """Fit these models."""
-        features: list[Feature] = [*map(covariate, table.names)]
-        position = {feature.key: j for j, feature in enumerate(features)}
-        for feature in self.features:
-            if feature.key not in position:
-                position[feature.key] = len(features)
-                features.append(feature)
-        own = [position[feature.key] for feature in self.features]
-        models, fits = [], []
-        for mask, ratio in zip(masks, ratios, strict=True):
-            members, fit = self._fit(mask, ratio, np.array(own, dtype=np.int64), table.n_columns)
-            models.append(members)
-            fits.append(fit)
-        ones = np.ones((table.n_rows, 1))
-        return RemainderModels(
-            probability=probability,
-            features=tuple(features),
-            models=models,
-            fits=fits,
-            ranges=training_ranges(features, table),
-            fitted=fitted_ranges(ones, evaluate(features, table)[0], models, fits, None),
+    def of(cls, problem: Problem, merged: Merged, leading: IntArray) -> "_Search":
+        """Models over these features of the posterior."""
+        features = [merged.features[j] for j in leading]
+        terms = [problem.model_prior.feature_log_prior(feature) for feature in features]
+        return cls(
+            problem,
+            tuple(features),
+            evaluate(features, problem.table)[0],
+            np.array(terms, dtype=float),
+            np.isin(leading, merged.models.features_of(0)),
         )
 
-    def _fit(
-        self, mask: Mask, ratio: float, own: IntArray, n_covariates: int
-    ) -> tuple[IntArray, ModelFit]:
-        """Positions of features and covariates, and the fit in terms of both."""
-        remainder = self.remainder
-        found = remainder.fit(self.columns[:, mask], ratio)
-        members = np.union1d(np.arange(n_covariates), own[mask])
-        n_own = 1 + int(mask.sum())
-        change = np.zeros((1 + members.size, n_own + n_covariates))
-        change[0, 0] = 1.0
-        change[1 + np.searchsorted(members, own[mask]), np.arange(1, n_own)] = 1.0
-        places = n_own + np.arange(n_covariates)
-        change[0, places] = -remainder.means / remainder.units
-        change[1 + np.arange(n_covariates), places] += 1.0 / remainder.units
-        covariance = np.block(
-            [[found.fit.covariance, found.shared.T], [found.shared, found.effects_covariance]]
+    def model_prior(self, masks: Masks) -> FloatArray:
+        """Log prior of models; minus infinity for those that are too large."""
+        sizes = masks.sum(axis=1)
+        prior = masks @ self.log_prior + self.problem.model_prior.size_log_prior(sizes)
+        most = min(_MOST_IN_MODEL, self.problem.max_model_size, len(self.features))
+        return np.where(sizes <= most, prior, -np.inf)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """Models with a remainder: features, kind and ratio of the remainder, log posterior."""
+
+    kinds: Sequence[tuple[RemainderColumns, Remainder | GlmRemainder]]
+    masks: Masks
+    kind: IntArray
+    ratio: FloatArray
+    values: FloatArray
+
+    def take(self, order: IntArray) -> "_Found":
+        """Some of them."""
+        return replace(
+            self,
+            masks=self.masks[order],
+            kind=self.kind[order],
+            ratio=self.ratio[order],
+            values=self.values[order],
         )
-        coefficients = np.concatenate([found.fit.coefficients, found.effects])
-        fit = replace(
-            found.fit,
-            coefficients=change @ coefficients,
-            covariance=change @ covariance @ change.T,
+
+
+def _add_and_drop(
+    search: _Search, engine: GaussianEngine, kinds: Sequence[RemainderColumns]
+) -> _Found:
+    """Gaussian models: climb from nothing, for every remainder; neighbours count, too."""
+    remainders = [(own, Remainder.of(engine, own.values, own.units)) for own in kinds]
+    parts = []
+    for kind, (_, remainder) in enumerate(remainders):
+        for ratio in RATIOS:
+            masks, values = _climb(search, remainder, ratio)
+            parts.append((masks, np.full(len(masks), kind), np.full(len(masks), ratio), values))
+    return _Found(remainders, *(np.concatenate(own) for own in zip(*parts, strict=True)))
+
+
+def _climb(search: _Search, remainder: Remainder, ratio: float) -> tuple[Masks, FloatArray]:
+    """The models that are met, and their log posteriors."""
+    size = len(search.features)
+    prepared = remainder.prepare(search.columns, ratio)
+
+    def score(masks: Masks) -> FloatArray:
+        return remainder.log_evidence(prepared, masks, ratio) + search.model_prior(masks)
+
+    here = np.zeros((1, size), dtype=np.bool_)
+    masks, values = [here], [score(here)]
+    best = float(values[0][0])
+    while size:
+        near = here ^ np.eye(size, dtype=np.bool_)
+        found = score(near)
+        masks.append(near)
+        values.append(found)
+        if not found.max() > best:
+            break
+        best, here = float(found.max()), near[[int(found.argmax())]]
+    unique, first = np.unique(np.concatenate(masks), axis=0, return_index=True)
+    return unique, np.concatenate(values)[first]
+
+
+def _thin_out(search: _Search, engine: GlmEngine, kinds: Sequence[RemainderColumns]) -> _Found:
+    """Generalised linear models: none of the features, those of the best model, and fewer.
+
+    The best model loses the feature of the smallest Wald statistic, one after the other, beside the
+    remainder that suits it best; the most probable of these models is tried beside all others.
+    """
+    remainders = [(own, GlmRemainder.of(engine, own.values, own.units)) for own in kinds]
+    rows: list[tuple[Mask, int, float, float]] = []
+
+    def visit(mask: Mask) -> tuple[int, float]:
+        """Beside every remainder; returns the one that suits this model best."""
+        prior = float(search.model_prior(mask[None])[0])
+        first = len(rows)
+        for kind, (_, remainder) in enumerate(remainders):
+            start = None
+            for ratio in RATIOS:
+                mode = remainder.find_mode(search.columns[:, mask], ratio, start)
+                start = mode.parameters if np.isfinite(mode.log_evidence) else None
+                rows.append((mask, kind, ratio, mode.log_evidence + prior))
+        _, kind, ratio, _ = max(rows[first:], key=lambda row: row[3])
+        return kind, ratio
+
+    visit(np.zeros(len(search.features), dtype=np.bool_))
+    if search.best.any():
+        kind, ratio = visit(search.best)
+        fewer = _fewer_features(search, remainders[kind][1], ratio)
+        if fewer is not None and not np.array_equal(fewer, search.best):
+            visit(fewer)
+    return _Found(
+        remainders,
+        np.array([mask for mask, *_ in rows], dtype=np.bool_),
+        np.array([kind for _, kind, *_ in rows], dtype=np.int64),
+        np.array([ratio for *_, ratio, _ in rows]),
+        np.array([value for *_, value in rows]),
+    )
+
+
+def _fewer_features(search: _Search, remainder: GlmRemainder, ratio: float) -> Mask | None:
+    """The most probable of the models that lose one feature after the other."""
+    path: list[tuple[float, Mask]] = []
+    here = search.best
+    while here.any():
+        mode = remainder.find_mode(search.columns[:, here], ratio)
+        if not np.isfinite(mode.log_evidence):
+            break
+        path.append((mode.log_evidence + float(search.model_prior(here[None])[0]), here))
+        here = here.copy()
+        here[np.flatnonzero(here)[int(mode.wald.argmin())]] = False
+    return max(path, key=lambda item: item[0])[1] if path else None
+
+
+def _fit_models(
+    search: _Search, found: _Found, probability: FloatArray, link: Link | None
+) -> RemainderModels:
+    """Fit these models."""
+    widest = max((found.kinds[kind][0] for kind in found.kind), key=lambda own: len(own.features))
+    features = list(widest.features)
+    position = {feature.key: j for j, feature in enumerate(features)}
+    for feature in search.features:
+        if feature.key not in position:
+            position[feature.key] = len(features)
+            features.append(feature)
+    own = np.array([position[feature.key] for feature in search.features], dtype=np.int64)
+    models, fits = [], []
+    for mask, kind, ratio in zip(found.masks, found.kind, found.ratio, strict=True):
+        columns, remainder = found.kinds[kind]
+        places = np.array([position[f.key] for f in columns.features], dtype=np.int64)
+        members, fit = _in_features(
+            remainder, remainder.fit(search.columns[:, mask], float(ratio)), own[mask], places
         )
-        return members, fit
+        models.append(members)
+        fits.append(fit)
+    table = _table(search.problem)
+    ones, columns = np.ones((table.n_rows, 1)), evaluate(features, table)[0]
+    return RemainderModels(
+        probability=probability,
+        features=tuple(features),
+        models=models,
+        fits=fits,
+        ranges=training_ranges(features, table),
+        fitted=fitted_ranges(ones, columns, models, fits, link),
+    )
+
+
+def _in_features(
+    remainder: Remainder | GlmRemainder, found: RemainderFit, own: IntArray, places: IntArray
+) -> tuple[IntArray, ModelFit]:
+    """Positions of all features of a model, and the fit in terms of them.
+
+    Parameters
+    ----------
+    own, places
+        Positions of the model's features, and of the columns of the remainder.
+    """
+    members = np.union1d(places, own)
+    n_own, n_places = 1 + own.size, places.size
+    change = np.zeros((1 + members.size, n_own + n_places))
+    change[0, 0] = 1.0
+    change[1 + np.searchsorted(members, own), np.arange(1, n_own)] = 1.0
+    effects = n_own + np.arange(n_places)
+    change[0, effects] = -remainder.means / remainder.units
+    change[1 + np.searchsorted(members, places), effects] += 1.0 / remainder.units
+    covariance = np.block(
+        [[found.fit.covariance, found.shared.T], [found.shared, found.effects_covariance]]
+    )
+    coefficients = np.concatenate([found.fit.coefficients, found.effects])
+    fit = replace(
+        found.fit,
+        coefficients=change @ coefficients,
+        covariance=change @ covariance @ change.T,
+    )
+    return members, fit

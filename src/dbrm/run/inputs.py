@@ -435,7 +435,6 @@ def _rare_columns(settings: Settings) -> bool:
     return (
         bool(resolved.remainder)
         and settings.traits.engineers
-        and find_family(settings.family).exact_link is not None
         and settings.groups is None
         and settings.missing != "impute"
     )
