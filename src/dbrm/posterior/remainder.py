@@ -91,7 +91,7 @@ def find_remainder(
         return None
     leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
     search = _Search.of(problem, merged, leading)
-    kinds = [columns.with_share(share) for share in SHARES if share == 0.0 or columns.has_bends]
+    kinds = columns.kinds(SHARES)
     found = (
         _add_and_drop(search, engine, kinds)
         if isinstance(engine, GaussianEngine)
@@ -179,7 +179,7 @@ def _columns(
     if not is_small(table.n_columns):
         return None
     columns = RemainderColumns.of(table, recipe)
-    return columns if is_small(len(columns.features)) else columns.straight()
+    return columns if is_small(len(columns.features)) else columns.take(~columns.bent)
 
 
 @final
@@ -335,8 +335,9 @@ def _fit_models(
     search: _Search, found: _Found, probability: FloatArray, link: Link | None
 ) -> RemainderModels:
     """Fit these models."""
-    widest = max((found.kinds[kind][0] for kind in found.kind), key=lambda own: len(own.features))
-    features = list(widest.features)
+    used = [found.kinds[kind][0] for kind in np.unique(found.kind)]
+    everything = [feature for columns in used for feature in columns.features]
+    features = list({feature.key: feature for feature in everything}.values())
     position = {feature.key: j for j, feature in enumerate(features)}
     for feature in search.features:
         if feature.key not in position:

@@ -4,8 +4,8 @@ A covariate bends at a few quantiles: :math:`\max(0, x - c)` for each knot :math
 effect is a broken line, with changes of slope that are alike before the data.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -31,12 +31,15 @@ class RemainderColumns:
         Of the covariates, then of the bends.
     bent
         Which of them are bends.
+    long_tailed
+        Which of them belong to a column that is there on the log scale, too.
     """
 
     features: tuple[Feature, ...]
     values: Matrix
     units: FloatArray
     bent: Mask
+    long_tailed: Mask
 
     @classmethod
     def of(cls, table: Table, recipe: Recipe) -> "RemainderColumns":
@@ -46,6 +49,12 @@ class RemainderColumns:
         place: Mapping[str, int] = {name: j for j, name in enumerate(table.names)}
         features: list[Feature] = [*map(covariate, table.names)]
         columns, own_units = [table.values], [units]
+        owner = list(range(table.n_columns))
+        doubled = {
+            place[rule.name]
+            for rule in recipe.columns
+            if rule.log_scale is not None and {rule.name, rule.log_column} <= place.keys()
+        }
         for rule in recipe.columns:
             own = [place[name] for name in rule.outputs if name in place]
             if rule.kind == "categorical":
@@ -62,27 +71,38 @@ class RemainderColumns:
                 unit = np.sqrt(len(own) * np.sum(bends.var(axis=0)))
                 features += [modify(hinge, features[j], knot) for knot in knots.tolist()]
                 columns.append(bends)
+                owner += [j] * knots.size
                 own_units.append(np.full(knots.size, unit))
         values = np.hstack(columns)
         bent = np.arange(values.shape[1]) >= table.n_columns
-        return cls(tuple(features), values, np.concatenate(own_units), bent)
+        long_tailed = np.isin(owner, list(doubled))
+        return cls(tuple(features), values, np.concatenate(own_units), bent, long_tailed)
 
-    @property
-    def has_bends(self) -> bool:
-        return bool(self.bent.any())
+    def kinds(self, shares: Sequence[float]) -> list["RemainderColumns"]:
+        """With bends that have these shares of the variance, where there are any.
 
-    def straight(self) -> "RemainderColumns":
-        """Without bends."""
-        kept = np.flatnonzero(~self.bent)
-        features = tuple(self.features[j] for j in kept)
-        return RemainderColumns(features, self.values[:, kept], self.units[kept], self.bent[kept])
+        Each with all columns, and with logarithms in place of long-tailed ones, if there are any.
+        """
+        found = [self._with_share(share) for share in shares if share == 0.0 or self.bent.any()]
+        if not self.long_tailed.any():
+            return found
+        return [*found, *(columns.take(~columns.long_tailed) for columns in found)]
 
-    def with_share(self, share: float) -> "RemainderColumns":
-        """With units in which bends have this share of the variance of a covariate."""
+    def take(self, kept: Mask) -> "RemainderColumns":
+        """Some of the columns."""
+        return RemainderColumns(
+            tuple(self.features[j] for j in np.flatnonzero(kept)),
+            self.values[:, kept],
+            self.units[kept],
+            self.bent[kept],
+            self.long_tailed[kept],
+        )
+
+    def _with_share(self, share: float) -> "RemainderColumns":
         if share == 0.0:
-            return self.straight()
+            return self.take(~self.bent)
         scale = np.where(self.bent, np.sqrt(share), np.sqrt(1.0 - share))
-        return RemainderColumns(self.features, self.values, self.units / scale, self.bent)
+        return replace(self, units=self.units / scale)
 
 
 def _knots(column: Column) -> FloatArray:

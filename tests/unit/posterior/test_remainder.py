@@ -122,3 +122,95 @@ def test_levels_of_few_rows_survive_a_file(broods, tmp_path):
     posterior.save(tmp_path / "broods.dbrm")
     loaded = dbrm.load(tmp_path / "broods.dbrm")
     np.testing.assert_array_equal(loaded.predict(X), posterior.predict(X))
+
+
+def curves(draw, n):
+    """Ten covariates with weak effects that bend, beside noise."""
+    X = pd.DataFrame(draw.uniform(-2, 2, size=(n, 10)), columns=[f"x{j}" for j in range(10)])
+    return X, 0.5 * np.abs(X).sum(axis=1).to_numpy(), draw.normal(size=n)
+
+
+def test_weak_effects_may_bend():
+    draw = np.random.default_rng(11)
+    X, mean, noise = curves(draw, 150)
+    settings = {**QUICK, "transforms": ["exp"]}
+    posterior = dbrm.fit(X, mean + noise, **settings)
+    assert posterior.remainder > 0.9
+    assert any("hinge" in feature.text for feature in posterior._remainder.features)
+    new, truth, _ = curves(np.random.default_rng(12), 2_000)
+    alone = dbrm.fit(X, mean + noise, remainder=False, **settings)
+    error, before = (np.mean((truth - p.predict(new)) ** 2) for p in (posterior, alone))
+    assert error < 0.67 * before
+
+
+@pytest.fixture(scope="module")
+def classes():
+    draw = np.random.default_rng(21)
+    X, y = weak(draw, 250)
+    return X, (y + draw.logistic(size=250) > 0).astype(float)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_classes_and_counts_have_one(classes, family, tmp_path):
+    X, y = classes
+    posterior = dbrm.fit(X, y, family=family, **QUICK)
+    alone = dbrm.fit(X, y, family=family, remainder=False, **QUICK)
+    assert posterior.best_model.formula == alone.best_model.formula
+    pd.testing.assert_frame_equal(posterior.features, alone.features)
+    assert (posterior.remainder > 0.9) == (family == "binomial")
+    posterior.save(tmp_path / "classes.dbrm")
+    loaded = dbrm.load(tmp_path / "classes.dbrm")
+    np.testing.assert_array_equal(loaded.predict(X), posterior.predict(X))
+
+
+def test_weak_effects_of_classes_are_predicted(classes):
+    X, y = classes
+    posterior, alone = (
+        dbrm.fit(X, y, family="binomial", remainder=remainder, **QUICK)
+        for remainder in (None, False)
+    )
+    draw = np.random.default_rng(22)
+    new, latent = weak(draw, 3_000)
+    truth = latent + draw.logistic(size=3_000) > 0
+
+    def loss(found):
+        p = found.predict(new)
+        return -np.mean(np.where(truth, np.log(p), np.log1p(-p)))
+
+    assert loss(posterior) < loss(alone) - 0.02
+
+
+def test_a_few_strong_effects_of_classes_need_none():
+    draw = np.random.default_rng(3)
+    X = pd.DataFrame(draw.normal(size=(400, 8)), columns=list("abcdefgh"))
+    y = (3.0 * X["a"] - 2.0 * X["b"] + draw.logistic(size=400) > 0).astype(float)
+    assert dbrm.fit(X, y, family="binomial", **QUICK).remainder < 0.2
+
+
+def test_classes_that_a_column_separates_are_predicted_by_it():
+    """Beside the remainder its coefficient would run away, and nothing would be sure."""
+    draw = np.random.default_rng(5)
+    X = pd.DataFrame(draw.normal(size=(200, 5)), columns=list("abcde"))
+    y = (X["a"] + 0.5 * X["b"] > 0).astype(float)
+    posterior = dbrm.fit(X, y, family="binomial", **QUICK)
+    p = posterior.predict(X)
+    assert -np.mean(np.log(np.where(y == 1, p, 1 - p))) < 0.1
+
+
+def test_logarithms_take_the_place_of_long_tailed_columns():
+    """Effects on the log scale of columns over four orders of magnitude, for new rows, too."""
+    draw = np.random.default_rng(8)
+    logs = draw.normal(0.0, 2.5, size=(600, 8))
+    X = pd.DataFrame(np.exp(logs), columns=list("abcdefgh"))
+    y = 0.25 * logs.sum(axis=1) + draw.logistic(size=600) > 0
+    posterior = dbrm.fit(X[:300], y[:300].astype(float), family="binomial", **QUICK)
+    found = posterior._remainder
+    assert posterior.remainder > 0.9
+    plain = [any(found.features[j].text == "a" for j in members) for members in found.models]
+    assert found.probability[plain].sum() < 0.1 * found.probability.sum()
+
+
+def test_the_estimator_is_ready_to_predict_after_fit(many):
+    _, X, y = many
+    model = dbrm.DBRMRegressor(**QUICK).fit(X, y)
+    assert "_predictive" in vars(model.posterior_)
