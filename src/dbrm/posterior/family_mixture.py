@@ -154,6 +154,11 @@ class FamilyMixture:
 
     def cdf(self, value: Column, rows: IntArray | slice = slice(None)) -> Column:
         """Probability of each row's response being at most its `value`, to about 1e-5."""
+        if self.family.has_trials and np.all(self._size == 1.0):
+            # Zeros and ones: the mean says it all.
+            one = self._chance_of_one[rows]
+            below = np.where(value < 0.0, 0.0, np.where(value < 1.0, 1.0 - one, 1.0))
+            return np.where(np.isnan(one), np.nan, below)
         total = np.zeros(self.weights[0, rows].size)
         trials = None if self.trials is None else self.trials[rows]
         for grid, dispersion in self._grids:
@@ -162,6 +167,11 @@ class FamilyMixture:
                 chances = self.family.cdf(value, means, dispersion, trials)
             total += np.einsum("qn,qn->n", grid.masses[:, rows], chances)
         return np.where(np.isnan(self.weights[0, rows]), np.nan, np.clip(total, 0.0, 1.0))
+
+    @cached_property
+    def _chance_of_one(self) -> Column:
+        """Of a response of zeros and ones."""
+        return self.mean()
 
     @cached_property
     def _grids(self) -> list[tuple[PredictorGrid, float]]:
