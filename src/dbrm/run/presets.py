@@ -29,7 +29,7 @@ def preset_choices(
     """
     choices = _CHOICES[preset](family, n)
     if preset is None and long_tail:
-        choices |= {"prior": Jeffreys(), "penalty": "bic", "remainder": False}
+        choices |= {"prior": Jeffreys(), "penalty": "bic"}
     return choices
 
 

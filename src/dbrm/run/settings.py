@@ -224,7 +224,7 @@ class Settings:
         Whether predictions of a Gaussian, binomial or Poisson response average over models with and
         without a *remainder*: all covariates at once, each with a small effect, straight or bent,
         beside the features of the formula. Formulas and probabilities of features are those
-        without. By default so, but not for a response with a long tail, and not under the presets.
+        without. By default so, but not under the presets.
     check
         Whether to look at the data before the fit, and warn (`dbrm.errors.DataCheckWarning`) of
         what looks wrong: identifiers, dates, numbers as text, a response of another family.
