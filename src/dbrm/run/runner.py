@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import zip_longest
@@ -39,7 +39,9 @@ from dbrm.evolution import (
     sweep_numbers,
     sweep_polynomials,
     sweep_projections,
+    sweep_reduced,
     sweep_sums,
+    sweep_waves,
 )
 from dbrm.features import Feature, evaluate
 from dbrm.posterior import (
@@ -70,7 +72,10 @@ _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Shares of the time budget: what the sweep may take, and what is kept for the end, when populations
 # that have begun are finished and chains are merged.
-_SWEEP_SHARE, _END_SHARE = 1 / 2, 0.05
+_SWEEP_SHARE, _END_SHARE = 0.6, 0.05
+# Shares of the time that the sweep has left, where laws are looked for: what simple features may
+# take, and then laws of groups.
+_SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.6
 # Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
 # then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
 # seconds.
@@ -353,23 +358,32 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     alone = problem.without_latent()
     limit = _SWEEP_SHARE * problem.budget.stop.seconds
 
-    def pause() -> bool:
-        return stop_event.is_set or perf_counter() - started > limit
+    def until(share: float) -> Callable[[], bool]:
+        """Pause when this share of what is left for the sweep is over."""
+        now = perf_counter() - started
+        ends = now + share * (limit - now)
+        return lambda: stop_event.is_set or perf_counter() - started > ends
 
+    pause = until(1.0)
     unseen: list[str] = []
-    simple = sweep_features(alone, settings.sweep, pause, unseen.append)
-    numbers = sweep_numbers(alone, simple, pause)
-    laws: list[Feature] = []
-    first: list[Feature] = []
     resolved = settings.resolved(settings.family, problem.n_rows)
     short = settings.sweep_projections is None and settings.n_populations < _SHORT
-    if resolved.sweep_projections and not short:
+    with_laws = resolved.sweep_projections and not short
+    enough = until(_SIMPLE_SHARE) if with_laws else pause
+    simple = sweep_features(alone, settings.sweep, enough, unseen.append)
+    laws: list[Feature] = []
+    first: list[Feature] = []
+    more: list[Feature] = []
+    if with_laws:
         first = sweep_polynomials(alone, pause, only_exact=True)
         sums = sweep_sums(alone, settings.sweep, pause)
         # The terms of the best sum are of use together.
-        first, numbers = [*first, *sums[:_TERMS]], [*sums[_TERMS:], *numbers]
+        first, more = [*first, *sums[:_TERMS]], [*sweep_waves(alone, pause), *sums[_TERMS:]]
+        laws = sweep_reduced(alone, until(_REDUCED_SHARE))
+    numbers = [*more, *sweep_numbers(alone, simple, pause)]
+    if with_laws:
         numbers = list(_alternated(sweep_groups(alone), numbers))
-        laws = sweep_projections(alone, simple, pause)
+        laws = [*laws, *sweep_projections(alone, simple, pause)]
     swept = (*first, *_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
