@@ -61,6 +61,14 @@ def test_a_factor_of_all_covariates_leaves_no_sum(rng, pose):
     assert left_of(sweep_ratios(problem), problem.table, response) < 1e-3
 
 
+def test_a_ratio_with_nothing_above_has_no_logarithm(rng, pose):
+    """Nor an exponential: they would be functions of nothing."""
+    x = rng.uniform(1, 3, (150, 3))
+    response = np.log(3.0 / (1 + x[:, 0] * x[:, 1] / x[:, 2])) + 0.01 * rng.normal(size=150)
+    problem = pose(x, response, transforms=LAWS, max_complexity=20, max_depth=8, penalty=3.0)
+    assert left_of(sweep_ratios(problem), problem.table, response) < 1e-2
+
+
 def test_a_pause_ends_the_search(rng, pose):
     x = rng.uniform(1, 3, (60, 3))
     problem = pose(x, x[:, 0] / (x[:, 1] + x[:, 2]), transforms=LAWS)

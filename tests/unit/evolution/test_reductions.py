@@ -1,8 +1,9 @@
-"""Tests of groups of covariates found by tests on the data, and of factors that are sums."""
+"""Tests of groups of covariates and factors found by tests on the data, and of fitted numbers."""
 
 import numpy as np
 import pytest
 
+from dbrm.evolution.sweep.fitting import fit_numbers
 from dbrm.evolution.sweep.powers import separable_exponents
 from dbrm.evolution.sweep.projections import reduced_targets
 from dbrm.evolution.sweep.ratios import sweep_reduced
@@ -89,3 +90,17 @@ def test_a_law_of_groups_is_found(rng, pose, name):
         rest = law - design @ np.linalg.lstsq(design, law, rcond=None)[0]
         left.append(float(rest @ rest) / float(np.sum((law - law.mean()) ** 2)))
     assert min(left) < 1e-15
+
+
+def test_numbers_are_fitted_to_all_digits(rng):
+    column = rng.uniform(0.3, 4.0, 300)
+    true = np.array([-0.4321, 1.2345])
+
+    def value(numbers):
+        return np.exp(column * numbers[0]) * numbers[1]
+
+    def slopes(numbers):
+        return np.column_stack([column * value(numbers), value(numbers) / numbers[1]])
+
+    found = fit_numbers(lambda numbers: value(numbers) - value(true), slopes, np.array([0.5, 0.3]))
+    np.testing.assert_allclose(found, true, rtol=1e-12)

@@ -467,6 +467,10 @@ class _Search:
         if len(spelt) < len(groups) or (apart.any() and position is None):
             return None
         plain = [self._maker.feature(j) for j in others]
+        if found is not None and len(found.groups) == 1 and not plain:
+            # A function of one group may be one of its inverse.
+            inverse = self._powers.product(bases, -found.groups[0])
+            spelt += [] if inverse is None else [inverse]
         return () if position is None else (position,), (*spelt, *plain)
 
     def beside(self, columns: Matrix, groups: list[list[int]], pause: Pause) -> list["_Law"]:

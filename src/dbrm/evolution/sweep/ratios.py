@@ -138,14 +138,15 @@ class _RatioSearch:
         """The features of the best laws."""
         targets = targets[:_TARGETS]
         found: list[_Ratio] = []
-        # What is cheap first: sums of two terms under all functions.
-        for source in targets:
-            if pause() or any(ratio.exact for ratio in found):
-                break
-            found += self._sums(source, self._candidates(source.bases).wide, 1, 2)
+        # What is cheap first: sums of two terms under all functions, then of three.
+        for smallest, most, some in ((1, 2, targets), (3, 3, targets[:_THOROUGH])):
+            for source in some:
+                if pause() or any(ratio.exact for ratio in found):
+                    break
+                found += self._sums(source, self._candidates(source.bases).wide, smallest, most)
         for source in [] if pause() else self._factored(targets):
             found += self._sums(source, self._candidates(source.bases).wide, 1, 2)
-        for place, source in enumerate(targets):
+        for source in targets:
             if pause() or any(ratio.exact for ratio in found):
                 break
             found = sorted(found, key=lambda ratio: -ratio.gain)[:_FITTED]
@@ -153,8 +154,6 @@ class _RatioSearch:
             candidates = self._candidates(source.bases)
             for terms, most in candidates.short:
                 found += self._ratios(source, terms, most, pause)
-            if place < _THOROUGH:
-                found += self._sums(source, candidates.wide, 3, 3)
         found.sort(key=lambda ratio: -ratio.gain)
         fitted: list[tuple[float, list[Feature]]] = []
         for ratio in found:
@@ -288,6 +287,8 @@ class _RatioSearch:
                 continue
             for joined in (False, True) if _is_sum_of_terms(ratio) else (False,):
                 snapped = fit.snapped(numbers, joined=joined)
+                if not np.all(np.isfinite(snapped)):
+                    continue
                 features = _features(ratio, snapped, self._powers, joined=joined)
                 if features and all(self._admits(feature) for feature in features):
                     left = squares_left(fit.value(snapped), self._y)[0]
@@ -338,7 +339,12 @@ class _Numbers:
         return np.hstack([self._above * slope[:, None], -self._below * (slope * argument)[:, None]])
 
     def matter(self, numbers: FloatArray) -> bool:
-        """Whether no term but the constant is negligible: shorter ratios have been tried, too."""
+        """Whether numbers are finite and no term but the constant is negligible.
+
+        Shorter ratios have been tried, too.
+        """
+        if not np.all(np.isfinite(numbers)):
+            return False
         n_above = self._above.shape[1]
         for columns, weights, first in (
             (self._above, numbers[:n_above], 0.0),
@@ -452,8 +458,8 @@ def _features(
         top = powers.of_sum(above, inner, bias, exponent)
         return [] if top is None else [multiply(*shared, top)]
     children = [multiply(feature, *below) for feature in above]
-    if not (children or below):
-        return []
     if below and bias is not None:
         children, inner, bias = [*children, *below], [*inner, bias], None
+    if not children:
+        return []
     return [multiply(*source.factor, function.feature(children, inner, bias))]

@@ -138,6 +138,12 @@ def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Ite
     for g in curved:
         yield from (modify(g, ratio) for ratio in longer)
     if len(bases) <= _FEWEST:
+        yield from (
+            multiply(power, modify(g, base))
+            for base in bases
+            for power in _products(powers, [base], 1, _OF_TWO)
+            for g in curved
+        )
         yield from _nested(bases, plain)
     yield from _products(powers, bases, 3, (*_SIGNS, 2.0))
 
