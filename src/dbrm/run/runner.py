@@ -75,7 +75,7 @@ _MOST_MODELS = 1_000_000
 _SWEEP_SHARE, _END_SHARE = 0.6, 0.05
 # Shares of the time that the sweep has left, where laws are looked for: what simple features may
 # take, and then laws of groups.
-_SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.6
+_SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5
 # Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
 # then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
 # seconds.
@@ -379,11 +379,11 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
         sums = sweep_sums(alone, settings.sweep, pause)
         # The terms of the best sum are of use together.
         first, more = [*first, *sums[:_TERMS]], [*sweep_waves(alone, pause), *sums[_TERMS:]]
-        laws = sweep_reduced(alone, until(_REDUCED_SHARE))
     numbers = [*more, *sweep_numbers(alone, simple, pause)]
     if with_laws:
         numbers = list(_alternated(sweep_groups(alone), numbers))
-        laws = [*laws, *sweep_projections(alone, simple, pause)]
+        reduced = sweep_reduced(alone, until(_REDUCED_SHARE))
+        laws = [*reduced, *sweep_projections(alone, simple, pause)]
     swept = (*first, *_alternated(simple, list(_alternated(laws, numbers))))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."

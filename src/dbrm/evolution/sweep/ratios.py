@@ -54,8 +54,9 @@ _WIDE, _FEWER = 600, 250
 # Subsets of each size whose gain is looked at, ratios whose numbers are estimated, those fitted to
 # the response, and laws returned.
 _LISTED, _CHECKED, _FITTED, _TAKE = 8, 24, 16, 8
-# Laws that are fitted even if time is over; factors that are powers of sums, and terms in these.
-_AT_LEAST, _MORE, _INSIDE = 16, 12, 60
+# Ratios that are fitted even if time is over, and most of them, as some are too long for the
+# grammar; factors that are powers of sums, and terms in these.
+_AT_LEAST, _TRIED, _MORE, _INSIDE = 8, 48, 12, 60
 # Laws whose gain is further below the best one (nats) are left out.
 _WINDOW = 30.0
 # Smallest share of the variance that counts: less is rounding.
@@ -156,8 +157,8 @@ class _RatioSearch:
                 found += self._ratios(source, terms, most, pause)
         found.sort(key=lambda ratio: -ratio.gain)
         fitted: list[tuple[float, list[Feature]]] = []
-        for ratio in found:
-            if len(fitted) >= (_AT_LEAST if pause() else 2 * _FITTED):
+        for place, ratio in enumerate(found[:_TRIED]):
+            if len(fitted) >= 2 * _FITTED or (place >= _AT_LEAST and pause()):
                 break
             fitted += self._law(ratio)
         fitted.sort(key=lambda law: -law[0])
