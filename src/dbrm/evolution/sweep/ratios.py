@@ -56,7 +56,7 @@ _WIDE, _FEWER = 600, 250
 _LISTED, _CHECKED, _FITTED, _TAKE = 8, 24, 16, 8
 # Ratios that are fitted even if time is over, and most of them, as some are too long for the
 # grammar; factors that are powers of sums, and terms in these.
-_AT_LEAST, _TRIED, _MORE, _INSIDE = 8, 48, 12, 60
+_AT_LEAST, _TRIED, _MORE, _INSIDE = 14, 48, 12, 60
 # Laws whose gain is further below the best one (nats) are left out.
 _WINDOW = 30.0
 # Smallest share of the variance that counts: less is rounding.
