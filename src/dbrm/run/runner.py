@@ -83,8 +83,9 @@ _FURTHER_SHARE, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 0.7, 0.2
 # A law of at most so many terms is found if it is exact to rounding; or, with at most this
 # complexity in all, if a smooth remainder has at most this probability.
 _FEW_TERMS, _SIMPLE, _NOTHING_LEFT = 3, 6, 0.2
-# Terms of the best sum of simple features, which come first in the pool.
-_TERMS = 3
+# Terms of the best sum of simple features, which come first in the pool; and laws and terms of each
+# kind that are weighed for its head.
+_TERMS, _WEIGHED = 3, 4
 # Nats by which features must raise the best model to start chains anew.
 _WORTH = 3.0
 # Searches of fewer populations have a short sweep, without laws unless these are asked for.
@@ -383,8 +384,12 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     if with_laws:
         numbers = list(_alternated(sweep_groups(alone), numbers))
         reduced = sweep_reduced(alone, until(_REDUCED_SHARE))
-        laws = [*reduced, *sweep_projections(alone, simple, pause)]
-    swept = (*first, *_alternated(simple, list(_alternated(laws, numbers))))
+        laws = sweep_projections(alone, simple, pause)
+        # Chains draw from the pool at random, those at its head nearly always.
+        some = [*reduced[:_WEIGHED], *laws[:_WEIGHED], *first[:_WEIGHED]]
+        first = [*best_with(alone, [], some)[0], *first] if some else first
+        laws = [*reduced, *laws]
+    swept = tuple(dict.fromkeys([*first, *_alternated(simple, list(_alternated(laws, numbers)))]))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
     limited = "The sweep did not look at {}: there are too many."

@@ -377,6 +377,8 @@ class _Search:
             return []
         logs = self._signed_logs
         found = [separable_exponents(logs, self._y, weighted=on) for on in (True, False)]
+        # Either may see a factor that the other does not.
+        found.append(np.where(found[0] != 0.0, found[0], found[1]))
         return [exponents for exponents in found if exponents.any()]
 
     def _factors(self, count: int, transforms: Sequence[Transform]) -> list[list[int]]:
