@@ -33,8 +33,10 @@ from dbrm.evolution.sweep.groups import sweep_groups
 from dbrm.evolution.sweep.numbers import sweep_numbers
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.projections import sweep_projections
+from dbrm.evolution.sweep.ratios import sweep_reduced
 from dbrm.evolution.sweep.simple import sweep_features
 from dbrm.evolution.sweep.sums import sweep_sums
+from dbrm.evolution.sweep.waves import sweep_waves
 
 __all__ = [
     "ALGORITHMS",
@@ -73,6 +75,8 @@ __all__ = [
     "sweep_numbers",
     "sweep_polynomials",
     "sweep_projections",
+    "sweep_reduced",
     "sweep_sums",
+    "sweep_waves",
     "with_prior",
 ]

@@ -14,7 +14,7 @@ from dbrm.priors.base import ModelPrior
 
 __all__ = ["WithCosts", "WithLongNumbers"]
 
-# Digits of a number that its unit of complexity pays for.
+# Digits of the weights of a projection that its unit of complexity pays for.
 _PAID = 1
 
 
@@ -70,18 +70,21 @@ class WithCosts(ModelPrior):
 class WithLongNumbers(ModelPrior):
     r"""A model prior that charges for the digits of fitted numbers inside features.
 
-    .. math:: w(F) = w_0(F) - \log 10 \sum_{\text{numbers in } F} \max(d - 1, 0)
+    .. math:: w(F) = w_0(F) - \log 10 \sum_{\text{sums in } F}
+        \Bigl\{d_0 + \max\Bigl(\sum_r d_r - 1, 0\Bigr)\Bigr\}
 
-    with the significant digits :math:`d` of a number: one among :math:`10^d` that could be told
-    apart. Numbers inside are fitted, not integrated over as coefficients are, and the more precise
-    the data the more digits they have, so that without a charge a function with three numbers
-    would seem better than a sum of two terms. A half, or :math:`\pi`, is preferred to a longer
-    number that fits as well.
+    with the significant digits :math:`d_r` of the weights of a sum inside a function, and
+    :math:`d_0` of its constant: a number is one among :math:`10^d` that could be told apart, and a
+    weight of one has none. Numbers inside are fitted, not integrated over as coefficients are, and
+    the more precise the data the more digits they have, so that without a charge a function with
+    three numbers would seem better than a sum of two terms. A half, or :math:`\pi`, is preferred to
+    a longer number that fits as well, and no constant to one that is nearly zero.
 
     Parameters
     ----------
     base
-        The prior :math:`w_0`, which charges a unit of complexity for a number.
+        The prior :math:`w_0`, which charges a unit of complexity for a function, whether there is
+        a number in it or not: it pays for the first digit of one weight.
     """
 
     base: ModelPrior
@@ -99,9 +102,9 @@ class WithLongNumbers(ModelPrior):
 
 @lru_cache(maxsize=50_000)
 def _long_digits(feature: Feature) -> int:
-    """Digits beyond the first of the numbers that belong to the identity of a feature."""
+    """Digits of the numbers that belong to the identity of a feature, but for those paid."""
     digits = sum(_long_digits(child) for child in feature.children)
     if isinstance(feature, Projection) and feature.weights_in_identity:
-        numbers = (*feature.weights, feature.bias or 0.0)
-        digits += sum(max(count_digits(number) - _PAID, 0) for number in numbers)
+        of_weights = sum(count_digits(weight) for weight in feature.weights)
+        digits += max(of_weights - _PAID, 0) + count_digits(feature.bias or 0.0)
     return digits

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import zip_longest
@@ -39,7 +39,9 @@ from dbrm.evolution import (
     sweep_numbers,
     sweep_polynomials,
     sweep_projections,
+    sweep_reduced,
     sweep_sums,
+    sweep_waves,
 )
 from dbrm.features import Feature, evaluate
 from dbrm.posterior import (
@@ -70,7 +72,10 @@ _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Shares of the time budget: what the sweep may take, and what is kept for the end, when populations
 # that have begun are finished and chains are merged.
-_SWEEP_SHARE, _END_SHARE = 1 / 2, 0.05
+_SWEEP_SHARE, _END_SHARE = 0.6, 0.05
+# Shares of the time that the sweep has left, where laws are looked for: what simple features may
+# take, and then laws of groups.
+_SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5
 # Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
 # then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
 # seconds.
@@ -78,8 +83,9 @@ _FURTHER_SHARE, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 0.7, 0.2
 # A law of at most so many terms is found if it is exact to rounding; or, with at most this
 # complexity in all, if a smooth remainder has at most this probability.
 _FEW_TERMS, _SIMPLE, _NOTHING_LEFT = 3, 6, 0.2
-# Terms of the best sum of simple features, which come first in the pool.
-_TERMS = 3
+# Terms of the best sum of simple features, which come first in the pool; and laws and terms of each
+# kind that are weighed for its head.
+_TERMS, _WEIGHED = 3, 4
 # Nats by which features must raise the best model to start chains anew.
 _WORTH = 3.0
 # Searches of fewer populations have a short sweep, without laws unless these are asked for.
@@ -353,24 +359,37 @@ def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple
     alone = problem.without_latent()
     limit = _SWEEP_SHARE * problem.budget.stop.seconds
 
-    def pause() -> bool:
-        return stop_event.is_set or perf_counter() - started > limit
+    def until(share: float) -> Callable[[], bool]:
+        """Pause when this share of what is left for the sweep is over."""
+        now = perf_counter() - started
+        ends = now + share * (limit - now)
+        return lambda: stop_event.is_set or perf_counter() - started > ends
 
+    pause = until(1.0)
     unseen: list[str] = []
-    simple = sweep_features(alone, settings.sweep, pause, unseen.append)
-    numbers = sweep_numbers(alone, simple, pause)
-    laws: list[Feature] = []
-    first: list[Feature] = []
     resolved = settings.resolved(settings.family, problem.n_rows)
     short = settings.sweep_projections is None and settings.n_populations < _SHORT
-    if resolved.sweep_projections and not short:
+    with_laws = resolved.sweep_projections and not short
+    enough = until(_SIMPLE_SHARE) if with_laws else pause
+    simple = sweep_features(alone, settings.sweep, enough, unseen.append)
+    laws: list[Feature] = []
+    first: list[Feature] = []
+    more: list[Feature] = []
+    if with_laws:
         first = sweep_polynomials(alone, pause, only_exact=True)
         sums = sweep_sums(alone, settings.sweep, pause)
         # The terms of the best sum are of use together.
-        first, numbers = [*first, *sums[:_TERMS]], [*sums[_TERMS:], *numbers]
+        first, more = [*first, *sums[:_TERMS]], [*sweep_waves(alone, pause), *sums[_TERMS:]]
+    numbers = [*more, *sweep_numbers(alone, simple, pause)]
+    if with_laws:
         numbers = list(_alternated(sweep_groups(alone), numbers))
+        reduced = sweep_reduced(alone, until(_REDUCED_SHARE))
         laws = sweep_projections(alone, simple, pause)
-    swept = (*first, *_alternated(simple, list(_alternated(laws, numbers))))
+        # Chains draw from the pool at random, those at its head nearly always.
+        some = [*reduced[:_WEIGHED], *laws[:_WEIGHED], *first[:_WEIGHED]]
+        first = [*best_with(alone, [], some)[0], *first] if some else first
+        laws = [*reduced, *laws]
+    swept = tuple(dict.fromkeys([*first, *_alternated(simple, list(_alternated(laws, numbers)))]))
     seconds = perf_counter() - started
     stopped = f"The sweep stopped after {seconds:.1f} s and did not look at {{}}."
     limited = "The sweep did not look at {}: there are too many."

@@ -35,6 +35,8 @@ def test_what_cannot_be_spelt_is_none():
         ([1, -1, -1], "x1*power[-1](x2*x3)"),
         ([-2, -2, 1], "x3*power[-1](square(x1*x2))"),
         ([4, 0, 0], "square(square(x1))"),
+        ([2, -2, 0], "square(x1*power[-1](x2))"),
+        ([0.5, -0.5, 0.5], "sqrt_abs(x1*x3*power[-1](x2))"),
         ([0.5, -2, 0.5], "power[-1](square(x2))*sqrt_abs(x1*x3)"),
     ],
 )

@@ -18,13 +18,16 @@ NAMES = ("x", "y")
         ("x*y", 0),
         ("sin{2.0*x}", 0),
         ("sin{2.5*x}", 1),
-        ("sin{-0.5 + 3.141592653589793*x}", 1),
+        ("sin{-0.5 + 3.141592653589793*x}", 2),
+        ("sin{1.0 + 0.5*x}", 0),
+        ("power[-1]{-0.002 + 1.0*x + 1.0*y}", 1),
+        ("exp{-0.002*x + 0.8*y}", 1),
         ("exp{1.0*x - 1.0*y}", 0),
         ("x*exp{0.1234*y}", 3),
         ("sin{2.345*exp{0.12*x}}", 4),
     ],
 )
-def test_digits_beyond_the_first_cost_log_ten_each(text, digits):
+def test_digits_but_for_one_of_the_weights_cost_log_ten_each(text, digits):
     feature = parse_feature(text, NAMES)
     base = Complexity(1.5)
     expected = base.feature_log_prior(feature) - digits * log(10.0)

@@ -36,6 +36,8 @@ _DISTANCES, _TRIED, _HALVINGS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 2, 10
 _SINGULAR = 1e-15
 # Share of rows of one sign that makes the others outliers.
 _ONE_SIGN = 0.95
+# Most that a row weighs, beside that in the middle.
+_HEAVIEST = 10.0
 
 
 @final
@@ -92,8 +94,18 @@ class Powers:
         """The product of features to these powers; ``None`` if it cannot be spelt or is one.
 
         Features of one exponent share a function, and those below the line their inverse:
-        ``x*power[-1](y*square(z*w))``.
+        ``x*power[-1](y*square(z*w))``. So do all of them, if that is shorter:
+        ``square(x*power[-1](y))``.
         """
+        options = [self._product(bases, exponents)]
+        for common in (2.0, 0.5):
+            if np.any(exponents < 0.0) and np.all(exponents % common == 0.0):
+                inner = self._product(bases, exponents / common)
+                options += [None if inner is None else self.feature(inner, common)]
+        spelt = [feature for feature in options if feature is not None]
+        return min(spelt, key=lambda feature: feature.complexity, default=None)
+
+    def _product(self, bases: Sequence[Feature], exponents: FloatArray) -> Feature | None:
         above = self._grouped(bases, exponents)
         below = self._grouped(bases, -exponents)
         if above is None or below is None:
@@ -182,7 +194,7 @@ def _fits_of_one_sign(logs: Matrix, targets: Matrix, weight: Column) -> list[_Fi
     sizes = np.abs(targets)
     # An error of the target is divided by it on the log scale.
     roots = weight * sizes
-    roots = np.minimum(roots, 10.0 * np.median(roots, axis=1, keepdims=True))
+    roots = np.minimum(roots, _HEAVIEST * np.median(roots, axis=1, keepdims=True))
     responses = np.log(sizes)
     design = np.column_stack([np.ones(len(logs)), logs])
     first, second = np.triu_indices(design.shape[1])
@@ -220,22 +232,32 @@ def _refined(fit: _Fit, constant: float, logs: Matrix, target: Column, weight: C
     return fit
 
 
-def separable_exponents(logs: Matrix, response: Column) -> FloatArray:
-    """Exponents of covariates that are factors of the response, zero for the others."""
+def separable_exponents(logs: Matrix, response: Column, *, weighted: bool = False) -> FloatArray:
+    """Exponents of covariates that are factors of the response, zero for the others.
+
+    Parameters
+    ----------
+    weighted
+        Whether rows count by the size of the response: errors of it are divided by it on the log
+        scale. Misfit of large ones counts more, then.
+    """
     n_logs = logs.shape[1]
     exponents = np.zeros(n_logs)
     sound = np.isfinite(response) & (response != 0.0)
     pairs = list(combinations_with_replacement(range(n_logs), 2))
     if sound.sum() < _ROWS_PER_TERM * (1 + n_logs + len(pairs)):
         return exponents
-    logs = (logs - logs.mean(axis=0))[sound]
+    logs, size = (logs - logs.mean(axis=0))[sound], np.abs(response[sound])
     squares = np.column_stack([logs[:, i] * logs[:, j] for i, j in pairs])
-    design = np.column_stack([np.ones(len(logs)), logs, squares])
-    target = np.log(np.abs(response[sound]))
+    root = np.ones((size.size, 1))
+    if weighted:
+        root = np.minimum(size / np.median(size), _HEAVIEST)[:, None]
+    design = np.column_stack([np.ones(len(logs)), logs, squares]) * root
+    target = np.log(size) * root[:, 0]
     _, _, rest = _regression(design, target)
     for j in range(n_logs):
         own = np.array([j in pair for pair in pairs])
-        kept = np.column_stack([np.ones(len(logs)), logs, squares[:, ~own]])
+        kept = design[:, np.concatenate([np.ones(1 + n_logs, dtype=np.bool_), ~own])]
         estimate, error, more = _regression(kept, target)
         rounded, sure = _rounded(estimate[[1 + j]], error[[1 + j]])
         spare = len(logs) - design.shape[1]

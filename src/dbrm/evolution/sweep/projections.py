@@ -23,23 +23,31 @@ from itertools import combinations
 from typing import final
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from dbrm._typing import Column, FloatArray, Mask, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.fitting import fit_numbers
 from dbrm.evolution.sweep.groups import group_exponents
 from dbrm.evolution.sweep.inverses import IDENTITY, Function, exponent_of, invertible_functions
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.powers import Powers, log_linear_exponents, separable_exponents
+from dbrm.evolution.sweep.reductions import reduce_covariates
 from dbrm.evolution.sweep.screening import invert, share_left
 from dbrm.evolution.sweep.snapping import snapped_numbers
-from dbrm.features import Feature, Transform, evaluate, multiply
+from dbrm.features import Feature, Transform, covariate, evaluate, multiply
 from dbrm.status import Status
 
-__all__ = ["LawTarget", "law_covariates", "law_rows", "law_targets", "sweep_projections"]
+__all__ = [
+    "LawTarget",
+    "law_covariates",
+    "law_rows",
+    "law_targets",
+    "reduced_targets",
+    "sweep_projections",
+]
 
 _MOST_ROWS, _MOST_COVARIATES = 1_000, 8
 # Candidates for the inputs of a sum: beside a factor of two or three covariates, and beside less.
@@ -56,6 +64,8 @@ _MOST_SIMPLE, _PLACES, _KEPT_BESIDE, _ROUNDS = 10, 4, 3, 5
 _DEPENDENT = 1e-10
 # Factors that stand apart of which sums are looked for beside.
 _MOST_APART = 4
+# Covariates that are few enough without groups of them.
+_FEW_COVARIATES = 4
 # Products found on the log scale that have a column of their own.
 _MOST_PRODUCTS = 60
 
@@ -69,8 +79,9 @@ class LawTarget:
     ----------
     factor, factor_column
         The factor's parts, none for one; and its column, with the sign that the response has.
-    names
-        Covariates that the sum is made of: those of a factor that stands apart are not.
+    bases
+        What the sum is made of: covariates but for those of a factor that stands apart, or groups
+        of them.
     target, weight
         :math:`g^{-1}(y / F)`, and :math:`|F g'|`, zero in rows that cannot be inverted.
     """
@@ -78,7 +89,7 @@ class LawTarget:
     factor: tuple[Feature, ...]
     factor_column: Column
     function: Function
-    names: tuple[str, ...]
+    bases: tuple[Feature, ...]
     target: Column
     weight: Column
 
@@ -93,6 +104,18 @@ def law_targets(problem: Problem, kept: int, pause: Pause = never) -> list[LawTa
         return []
     with np.errstate(all="ignore"):
         return search.targets(kept, pause)
+
+
+def reduced_targets(problem: Problem) -> list[LawTarget]:
+    """Targets of every function with the factor that stands apart, over the groups of the others.
+
+    None unless there is a factor or a group, or few covariates, and `sweep_projections` applies.
+    """
+    search = _search(problem)
+    if search is None:
+        return []
+    with np.errstate(all="ignore"):
+        return search.reduced()
 
 
 def law_rows(problem: Problem) -> Index:
@@ -268,6 +291,7 @@ class _Search:
         self._products: list[Feature] = []
         self._first_product = int(sum(sizes))
         self._bases, self._logs = self._positive(len(names))
+        self._signed, self._signed_logs = self._never_zero(len(names))
         self._groups = self._dimensionless()
         self.variation = float(np.sum((response - response.mean()) ** 2))
         self._counts = [int(n) for n in np.cumsum([level.size for level in levels])]
@@ -283,8 +307,17 @@ class _Search:
             for j in range(count)
             if self.sound[j] and np.all(self.columns[:, j] * self.columns[0, j] > 0.0)
         ]
-        logs = np.log(np.abs(self.columns[:, one_sign] * self._scale[one_sign]))
-        return [self._maker.feature(j) for j in one_sign], logs
+        return self._with_logs(one_sign)
+
+    def _never_zero(self, count: int) -> tuple[list[Feature], Matrix]:
+        """The covariates that are never zero, and the logarithms of their sizes."""
+        return self._with_logs(
+            [j for j in range(count) if self.sound[j] and np.all(self.columns[:, j] != 0.0)]
+        )
+
+    def _with_logs(self, positions: list[int]) -> tuple[list[Feature], Matrix]:
+        logs = np.log(np.abs(self.columns[:, positions] * self._scale[positions]))
+        return [self._maker.feature(j) for j in positions], logs
 
     def feature(self, position: int) -> Feature:
         """The feature of a column."""
@@ -292,9 +325,15 @@ class _Search:
             return self._maker.feature(position)
         return self._products[position - self._first_product]
 
-    def _position_of(self, exponents: FloatArray | None) -> int | None:
-        """The column of a product of powers; a new one unless it is known or there is no room."""
-        feature = None if exponents is None else self._powers.product(self._bases, exponents)
+    def _position_of(
+        self, exponents: FloatArray | None, bases: Sequence[Feature] | None = None
+    ) -> int | None:
+        """The column of a product of powers; a new one unless it is known or there is no room.
+
+        Of the covariates of one sign unless others are given.
+        """
+        bases = self._bases if bases is None else bases
+        feature = None if exponents is None else self._powers.product(bases, exponents)
         if feature is None or not self._problem.grammar.admits_law(feature):
             return None
         if feature not in self._products:
@@ -325,15 +364,22 @@ class _Search:
 
         All covariates that seem to be factors, and all of them but one.
         """
-        if not self._bases:
-            return []
-        exponents = separable_exponents(self._logs, self._y)
-        vectors = [exponents] if exponents.any() else []
-        if np.count_nonzero(exponents) > 1:
-            each = np.flatnonzero(exponents)
-            vectors += [np.where(np.arange(exponents.size) == j, 0.0, exponents) for j in each]
-        found = [self._position_of(vector) for vector in vectors]
+        vectors = self._apart()
+        if vectors and np.count_nonzero(vectors[0]) > 1:
+            each = np.flatnonzero(vectors[0])
+            vectors += [np.where(np.arange(len(vectors[0])) == j, 0.0, vectors[0]) for j in each]
+        found = [self._position_of(vector, self._signed) for vector in vectors]
         return [(position,) for position in dict.fromkeys(found) if position is not None]
+
+    def _apart(self) -> list[FloatArray]:
+        """Exponents of the covariates that are never zero in a factor that stands apart."""
+        if not self._signed:
+            return []
+        logs = self._signed_logs
+        found = [separable_exponents(logs, self._y, weighted=on) for on in (True, False)]
+        # Either may see a factor that the other does not.
+        found.append(np.where(found[0] != 0.0, found[0], found[1]))
+        return [exponents for exponents in found if exponents.any()]
 
     def _factors(self, count: int, transforms: Sequence[Transform]) -> list[list[int]]:
         """For each covariate the positions of itself and its powers."""
@@ -362,6 +408,7 @@ class _Search:
         """
         products, separable = list(self._short_products(2)), self._separable()[:_MOST_APART]
         apart = {p: set(self.feature(*p).covariates) for p in separable}
+        covariates = [covariate(name) for name in self._names]
         found: list[tuple[bool, float, LawTarget]] = []
         for function in self._functions:
             if pause():
@@ -369,23 +416,64 @@ class _Search:
             tried = dict.fromkeys((*separable, (), *self._screened(products, function, kept)))
             lefts = self._screening_left(list(tried), function)
             for positions, left in zip(tried, lefts.tolist(), strict=True):
-                target = self._target(positions, function, apart.get(positions, set()))
+                taken = apart.get(positions, set())
+                bases = tuple(base for base in covariates if base.name not in taken)
+                target = self._target(positions, bases, function)
                 if target is not None:
                     later = positions != () and positions not in separable[:1]
                     found.append((later, left, target))
         return [target for _, _, target in sorted(found, key=lambda found: found[:2])]
 
+    def reduced(self) -> list[LawTarget]:
+        """Targets of every function over the groups of covariates."""
+        found = self._reduced()
+        targets = [] if found is None else [self._target(*found, g) for g in self._functions]
+        return [target for target in targets if target is not None]
+
     def _target(
-        self, positions: tuple[int, ...], function: Function, apart: set[str]
+        self, positions: tuple[int, ...], bases: tuple[Feature, ...], function: Function
     ) -> LawTarget | None:
         factor = np.prod(self.columns[:, list(positions)] * self._scale[list(positions)], axis=1)
         targets, weights, signs, usable = invert(function, self._y, factor[:, None])
-        names = tuple(name for name in self._names if name not in apart)
-        if not (names and usable[0] and all(self.sound[p] for p in positions)):
+        if not (bases and usable[0] and all(self.sound[p] for p in positions)):
             return None
         parts = tuple(self.feature(p) for p in positions)
         column = signs[0] * factor
-        return LawTarget(parts, column, function, names, targets[:, 0], weights[:, 0])
+        return LawTarget(parts, column, function, bases, targets[:, 0], weights[:, 0])
+
+    def _reduced(self) -> tuple[tuple[int, ...], tuple[Feature, ...]] | None:
+        """A factor that stands apart, and groups of the other covariates on which the rest depends.
+
+        ``None`` if there are neither, and not few covariates, or if nothing is left but the factor.
+        """
+        vectors = self._apart()
+        apart = vectors[0] if vectors else np.zeros(len(self._signed))
+        taken = {base.text for base, k in zip(self._signed, apart, strict=True) if k}
+        free = [j for j, base in enumerate(self._bases) if base.text not in taken]
+        bases = [self._bases[j] for j in free]
+        others = [
+            j for j, name in enumerate(self._names) if name not in taken | {b.text for b in bases}
+        ]
+        values = self.columns[:, others] * self._scale[others]
+        response = self._y / np.exp(self._signed_logs @ apart)
+        found = reduce_covariates(self._logs[:, free], values, response)
+        if found is None and not vectors and len(self._names) > _FEW_COVARIATES:
+            return None
+        groups: list[Feature | None] = list(bases)
+        if found is not None:
+            groups = [self._powers.product(bases, row) for row in found.groups]
+            factor = dict(zip([base.text for base in bases], found.factor.tolist(), strict=True))
+            apart = apart + np.array([factor.get(base.text, 0.0) for base in self._signed])
+        position = self._position_of(apart, self._signed) if apart.any() else None
+        spelt = [group for group in groups if group is not None]
+        if len(spelt) < len(groups) or (apart.any() and position is None):
+            return None
+        plain = [self._maker.feature(j) for j in others]
+        if found is not None and len(found.groups) == 1 and not plain:
+            # A function of one group may be one of its inverse.
+            inverse = self._powers.product(bases, -found.groups[0])
+            spelt += [] if inverse is None else [inverse]
+        return () if position is None else (position,), (*spelt, *plain)
 
     def beside(self, columns: Matrix, groups: list[list[int]], pause: Pause) -> list["_Law"]:
         """Laws in the place of each group of columns, beside all others."""
@@ -639,9 +727,9 @@ class _Search:
             return np.asarray(np.nan_to_num(slope[:, None] * design))
 
         start = attempt.sum.weights(attempt.children)[first:]
-        limits = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 30}
-        found = least_squares(residual, start, slopes, **limits)
-        return float(found.fun @ found.fun), np.asarray(found.x)
+        weights = fit_numbers(residual, slopes, start)
+        rest = residual(weights)
+        return float(rest @ rest), weights
 
 
 def _one_of_each(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:

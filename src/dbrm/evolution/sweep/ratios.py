@@ -18,30 +18,45 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
+from dbrm.evolution.sweep.factored import factored_targets
+from dbrm.evolution.sweep.fitting import fit_numbers
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import LawTarget, law_rows, law_targets
-from dbrm.evolution.sweep.snapping import snapped_numbers
-from dbrm.evolution.sweep.terms import Terms, algebraic_terms, short_terms, wide_terms
-from dbrm.features import Feature, covariate, multiply
+from dbrm.evolution.sweep.projections import (
+    LawTarget,
+    law_rows,
+    law_targets,
+    reduced_targets,
+)
+from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
+from dbrm.evolution.sweep.terms import (
+    Terms,
+    algebraic_terms,
+    inner_terms,
+    short_terms,
+    wide_terms,
+)
+from dbrm.features import Feature, multiply
 from dbrm.status import Status
 
-__all__ = ["sweep_ratios"]
+__all__ = ["sweep_ratios", "sweep_reduced"]
 
 # Factors of each function; candidates of ratios and of plain sums, and most terms chosen.
 _FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
 _ALGEBRAIC, _ALGEBRAIC_TERMS = 40, 4
 _SHORT, _SHORT_TERMS = 60, 3
-_WIDE = 600
+_WIDE, _FEWER = 600, 250
 # Subsets of each size whose gain is looked at, ratios whose numbers are estimated, those fitted to
 # the response, and laws returned.
 _LISTED, _CHECKED, _FITTED, _TAKE = 8, 24, 16, 8
+# Ratios that are fitted even if time is over, and most of them, as some are too long for the
+# grammar; factors that are powers of sums, and terms in these.
+_AT_LEAST, _TRIED, _MORE, _INSIDE = 14, 48, 12, 60
 # Laws whose gain is further below the best one (nats) are left out.
 _WINDOW = 30.0
 # Smallest share of the variance that counts: less is rounding.
@@ -60,10 +75,23 @@ def sweep_ratios(problem: Problem, pause: Pause = never) -> list[Feature]:
     pause
         When it returns true, the laws found until then are returned.
     """
-    targets = law_targets(problem, _FACTORS, pause)
+    return _found(problem, law_targets(problem, _FACTORS, pause), pause)
+
+
+def sweep_reduced(problem: Problem, pause: Pause = never) -> list[Feature]:
+    """The same over groups of covariates, beside a factor that stands apart: there is less to try.
+
+    None if the data show neither.
+    """
+    return [] if pause() else _found(problem, reduced_targets(problem), pause, n_wide=_FEWER)
+
+
+def _found(
+    problem: Problem, targets: list[LawTarget], pause: Pause, n_wide: int = _WIDE
+) -> list[Feature]:
     if not targets:
         return []
-    search = _RatioSearch(problem)
+    search = _RatioSearch(problem, n_wide)
     with np.errstate(all="ignore"):
         return search.features(targets, pause)
 
@@ -93,13 +121,14 @@ class _Candidates:
 
 
 class _RatioSearch:
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, n_wide: int) -> None:
+        self._problem, self._n_wide = problem, n_wide
         engine, rows = problem.engine, law_rows(problem)
         assert isinstance(engine, GaussianEngine)
         self._table = problem.table.take(rows)
-        self._by_names: dict[tuple[str, ...], _Candidates] = {}
+        self._by_bases: dict[tuple[Feature, ...], _Candidates] = {}
         self._y: Column = engine.response[rows]
+        self._unexplained: dict[LawTarget, float] = {}
         self._variation = float(np.sum((self._y - self._y.mean()) ** 2))
         self._powers = Powers(problem.grammar.transforms)
         # The gain that a ratio must exceed to be worth a fit.
@@ -110,27 +139,28 @@ class _RatioSearch:
         """The features of the best laws."""
         targets = targets[:_TARGETS]
         found: list[_Ratio] = []
-        # What is cheap first: sums of two terms under all functions.
+        # What is cheap first: sums of two terms under all functions, then of three.
+        for smallest, most, some in ((1, 2, targets), (3, 3, targets[:_THOROUGH])):
+            for source in some:
+                if pause() or any(ratio.exact for ratio in found):
+                    break
+                found += self._sums(source, self._candidates(source.bases).wide, smallest, most)
+        for source in [] if pause() else self._factored(targets):
+            found += self._sums(source, self._candidates(source.bases).wide, 1, 2)
         for source in targets:
-            if pause() or any(ratio.exact for ratio in found):
-                break
-            found += self._sums(source, self._candidates(source.names).wide, 1, 2)
-        for place, source in enumerate(targets):
             if pause() or any(ratio.exact for ratio in found):
                 break
             found = sorted(found, key=lambda ratio: -ratio.gain)[:_FITTED]
             self._least = found[-1].gain if len(found) == _FITTED else 0.0
-            candidates = self._candidates(source.names)
+            candidates = self._candidates(source.bases)
             for terms, most in candidates.short:
                 found += self._ratios(source, terms, most, pause)
-            if place < _THOROUGH:
-                found += self._sums(source, candidates.wide, 3, 3)
         found.sort(key=lambda ratio: -ratio.gain)
         fitted: list[tuple[float, list[Feature]]] = []
-        for ratio in found[:_FITTED]:
-            if pause() and fitted:
+        for place, ratio in enumerate(found[:_TRIED]):
+            if len(fitted) >= 2 * _FITTED or (place >= _AT_LEAST and pause()):
                 break
-            fitted.append(self._law(ratio))
+            fitted += self._law(ratio)
         fitted.sort(key=lambda law: -law[0])
         fitted = [law for law in fitted if law[0] > fitted[0][0] - _WINDOW]
         features: dict[int, Feature] = {}
@@ -141,23 +171,42 @@ class _RatioSearch:
                     features.setdefault(whole.key, whole)
         return list(features.values())
 
-    def _candidates(self, names: tuple[str, ...]) -> "_Candidates":
-        """The candidates over some covariates, which are computed once."""
-        if names not in self._by_names:
+    def _factored(self, targets: Sequence[LawTarget]) -> list[LawTarget]:
+        """Targets with one more factor, a power of a sum, of those that have the first one."""
+        alike = [
+            target
+            for target in targets
+            if (target.factor, target.bases) == (targets[0].factor, targets[0].bases)
+        ]
+        terms = self._candidates(targets[0].bases).wide
+        inside = Terms.of(
+            inner_terms(targets[0].bases, self._problem.grammar.transforms),
+            self._problem.grammar.admits_law,
+            self._table,
+            _INSIDE,
+        )
+        return factored_targets(alike, inside, terms, self._y, self._powers, self._unit, _MORE)
+
+    def _candidates(self, bases: tuple[Feature, ...]) -> "_Candidates":
+        """The candidates over covariates or groups of them, which are computed once."""
+        if bases not in self._by_bases:
             grammar, table = self._problem.grammar, self._table
-            bases, functions = [covariate(name) for name in names], grammar.transforms
+            functions = grammar.transforms
+            # Groups of covariates are long themselves.
+            long = any(base.complexity > 1 for base in bases)
+            admits = grammar.admits_law if long else grammar.admits
             kinds = (
                 (algebraic_terms, _ALGEBRAIC, _ALGEBRAIC_TERMS),
                 (short_terms, _SHORT, _SHORT_TERMS),
             )
-            self._by_names[names] = _Candidates(
+            self._by_bases[bases] = _Candidates(
                 [
-                    (Terms.of(kind(bases, functions), grammar, table, count), most)
+                    (Terms.of(kind(bases, functions), admits, table, count), most)
                     for kind, count, most in kinds
                 ],
-                Terms.of(wide_terms(bases, functions), grammar, table, _WIDE),
+                Terms.of(wide_terms(bases, functions), admits, table, self._n_wide),
             )
-        return self._by_names[names]
+        return self._by_bases[bases]
 
     def _sums(self, source: LawTarget, terms: Terms, fewest: int, most: int) -> list[_Ratio]:
         """Sums of few of many terms."""
@@ -170,7 +219,7 @@ class _RatioSearch:
     def _ratios(self, source: LawTarget, terms: Terms, most: int, pause: Pause) -> list[_Ratio]:
         """Ratios of sums, with each covariate, their products and the constant leading below."""
         found: list[_Ratio] = []
-        n_terms, n_bases = len(terms.features), len(source.names)
+        n_terms, n_bases = len(terms.features), len(source.bases)
         leads = [-1, *range(min(n_bases * (n_bases + 3) // 2, n_terms))]
         for lead in leads:
             if pause():
@@ -207,11 +256,17 @@ class _RatioSearch:
         below: tuple[int, ...],
         left: float,
     ) -> _Ratio:
-        lost = source.weight == 0.0
-        left += float(np.sum((self._y[lost] - self._y.mean()) ** 2))
+        left += self._lost(source)
         ratio = _Ratio(0.0, source, terms, above, below)
         exact = left < _EXACT * self._variation
         return replace(ratio, gain=self._gain(ratio, left), exact=exact)
+
+    def _lost(self, source: LawTarget) -> float:
+        """Squares of the rows that cannot be inverted, computed once: they are unexplained."""
+        if source not in self._unexplained:
+            lost = source.weight == 0.0
+            self._unexplained[source] = float(np.sum((self._y[lost] - self._y.mean()) ** 2))
+        return self._unexplained[source]
 
     def _gain(self, ratio: _Ratio, left: float) -> float:
         share = max(left / self._variation, _ROUNDING)
@@ -223,16 +278,33 @@ class _RatioSearch:
             complexity += (len(ratio.above) - 1) * (1 + len(ratio.below))
         return -0.5 * self._y.size * float(np.log(share)) - self._unit * complexity
 
-    def _law(self, ratio: _Ratio) -> tuple[float, list[Feature]]:
-        """The gain of a ratio fitted to the response, and its features."""
-        best: tuple[float, list[Feature]] = (-np.inf, [])
+    def _law(self, ratio: _Ratio) -> list[tuple[float, list[Feature]]]:
+        """A ratio fitted to the response, with and without a constant: its gain, its features."""
+        found: list[tuple[float, list[Feature]]] = []
         for constant in (True, False):
             fit = _Numbers(ratio, self._y, constant=constant)
             numbers = fit.fitted()
-            gain = self._gain(ratio, fit.left(numbers)) - constant * self._unit
-            if gain > best[0] and fit.matter(numbers):
-                best = gain, _features(ratio, fit.snapped(numbers), self._powers)
-        return best
+            if not fit.matter(numbers):
+                continue
+            for joined in (False, True) if _is_sum_of_terms(ratio) else (False,):
+                snapped = fit.snapped(numbers, joined=joined)
+                if not np.all(np.isfinite(snapped)):
+                    continue
+                features = _features(ratio, snapped, self._powers, joined=joined)
+                if features and all(self._admits(feature) for feature in features):
+                    left = squares_left(fit.value(snapped), self._y)[0]
+                    found.append((self._gain_of(features, left), features))
+        return found
+
+    def _admits(self, feature: Feature) -> bool:
+        return self._problem.grammar.admits_law(self._problem.simplify(feature))
+
+    def _gain_of(self, features: Sequence[Feature], left: float) -> float:
+        """By the prior of the features, numbers inside them included."""
+        prior = self._problem.model_prior.feature_log_prior
+        share = max(left / self._variation, _ROUNDING)
+        price = -sum(prior(self._problem.simplify(feature)) for feature in features)
+        return -0.5 * self._y.size * float(np.log(share)) - price
 
 
 class _Numbers:
@@ -267,12 +339,13 @@ class _Numbers:
         slope = self._source.factor_column * self._source.function.slope(argument) / below
         return np.hstack([self._above * slope[:, None], -self._below * (slope * argument)[:, None]])
 
-    def left(self, numbers: FloatArray) -> float:
-        rest = self._y - self.value(numbers)
-        return float(rest @ rest) if np.all(np.isfinite(rest)) else np.inf
-
     def matter(self, numbers: FloatArray) -> bool:
-        """Whether no term but the constant is negligible: shorter ratios have been tried, too."""
+        """Whether numbers are finite and no term but the constant is negligible.
+
+        Shorter ratios have been tried, too.
+        """
+        if not np.all(np.isfinite(numbers)):
+            return False
         n_above = self._above.shape[1]
         for columns, weights, first in (
             (self._above, numbers[:n_above], 0.0),
@@ -321,18 +394,19 @@ class _Numbers:
             found = self.slopes(numbers + shares * size) * size / self._size
             return np.asarray(np.nan_to_num(found))
 
-        limits = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 30}
-        found = least_squares(residual, np.zeros(numbers.size), slopes, **limits)
-        return np.asarray(numbers + found.x * size)
+        return np.asarray(numbers + fit_numbers(residual, slopes, np.zeros(numbers.size)) * size)
 
-    def snapped(self, numbers: FloatArray) -> FloatArray:
-        """Simple numbers where they fit as well, without what the coefficient of the law says."""
+    def snapped(self, numbers: FloatArray, *, joined: bool = False) -> FloatArray:
+        """Simple numbers where they fit as well, without what coefficients say.
+
+        `joined` if a plain sum is one feature, so that its weights are no coefficients.
+        """
         numbers, n_above = numbers.copy(), self._above.shape[1]
         fixed = np.zeros(numbers.size, dtype=np.bool_)
         function, size = self._source.function, np.max(np.abs(self._above), axis=0)
         if abs(numbers[0]) < _NO_CONSTANT * np.max(np.abs(numbers[:n_above]) * size):
             numbers[0], fixed[0] = 0.0, True
-        if not function.transforms:
+        if not (function.transforms or joined):
             # Those above are coefficients.
             fixed[:n_above] = True
         elif function.is_power:
@@ -344,8 +418,19 @@ class _Numbers:
         return snapped_numbers(numbers, fixed, self.value, self.slopes, self._y)
 
 
-def _features(ratio: _Ratio, numbers: FloatArray, powers: Powers) -> list[Feature]:
-    """The features of a law with these numbers; none if it cannot be spelt."""
+def _is_sum_of_terms(ratio: _Ratio) -> bool:
+    """Whether a law has several terms that share a factor or a denominator."""
+    shared = bool(ratio.below or ratio.source.factor)
+    return shared and not ratio.source.function.transforms and len(ratio.above) > 0
+
+
+def _features(
+    ratio: _Ratio, numbers: FloatArray, powers: Powers, *, joined: bool = False
+) -> list[Feature]:
+    """The features of a law with these numbers, plain sums as one if `joined`.
+
+    None if it cannot be spelt.
+    """
     source, terms, function = ratio.source, ratio.terms, ratio.source.function
     above = [terms.features[j] for j in ratio.above]
     inner = numbers[1 : 1 + len(above)].tolist()
@@ -364,7 +449,7 @@ def _features(ratio: _Ratio, numbers: FloatArray, powers: Powers) -> list[Featur
             return []
         below = [found]
     shared = [*source.factor, *below]
-    if not function.transforms:
+    if not (function.transforms or joined):
         parts: list[list[Feature]] = [[feature] for feature in above]
         parts += [[]] if bias is not None else []
         return [multiply(*shared, *part) for part in parts if shared or part]
@@ -374,8 +459,8 @@ def _features(ratio: _Ratio, numbers: FloatArray, powers: Powers) -> list[Featur
         top = powers.of_sum(above, inner, bias, exponent)
         return [] if top is None else [multiply(*shared, top)]
     children = [multiply(feature, *below) for feature in above]
-    if not (children or below):
-        return []
     if below and bias is not None:
         children, inner, bias = [*children, *below], [*inner, bias], None
+    if not children:
+        return []
     return [multiply(*source.factor, function.feature(children, inner, bias))]

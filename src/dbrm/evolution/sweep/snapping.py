@@ -6,18 +6,19 @@ number is moved the others follow by their conditional means, and have their con
 """
 
 from collections.abc import Callable
+from math import log
 
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Matrix
-from dbrm.features.numbers import shortest_within
+from dbrm.features.numbers import count_digits, shortest_within
 
-__all__ = ["snapped_numbers"]
+__all__ = ["snapped_numbers", "squares_left"]
 
 # Least relative error of a number: rounding hides what is smaller.
 _ROUNDING = 1e-11
-# What all short numbers together may cost (nats); shares of the errors within which they are tried.
-_LOSS, _SHARES = 1.5, (1.0, 0.3, 0.1, 0.03)
+# Shares of the errors within which short numbers are tried, and digits of one that is not short.
+_SHARES, _MOST_DIGITS = (2.0, 1.0, 0.3, 0.1, 0.03), 12
 
 
 def snapped_numbers(
@@ -29,13 +30,15 @@ def snapped_numbers(
 ) -> FloatArray:
     """Short numbers in the place of those that are not fixed; the given ones if these fit worse.
 
+    Of those within some shares of the errors the ones whose loss of fit and digits cost least.
+
     Parameters
     ----------
     value, slopes
         The law's column at some numbers, and its derivatives by them.
     """
     column = value(numbers)
-    left, slope = _left(column, response)
+    left, slope = squares_left(column, response)
     spread = np.column_stack([np.ones(column.size), column])
     basis, _ = np.linalg.qr(spread / np.maximum(np.linalg.norm(spread, axis=0), 1e-300))
     derivatives = slope * slopes(numbers)
@@ -51,12 +54,15 @@ def snapped_numbers(
     covariance[index, index] += (_ROUNDING * numbers) ** 2
     covariance[fixed, :] = covariance[:, fixed] = 0.0
     least = 1e-20 * float(np.sum((response - response.mean()) ** 2))
+    best, lowest = numbers, _MOST_DIGITS * log(10.0) * numbers.size
     for share in _SHARES:
         short = _shortened(numbers, share**2 * covariance, fixed)
-        after, _ = _left(value(short), response)
-        if 0.5 * response.size * np.log(max(after, least) / max(left, least)) <= _LOSS:
-            return short
-    return numbers
+        after, _ = squares_left(value(short), response)
+        loss = 0.5 * response.size * np.log(max(after, least) / max(left, least))
+        cost = float(loss) + log(10.0) * sum(count_digits(number) for number in short.tolist())
+        if cost < lowest:
+            best, lowest = short, cost
+    return best
 
 
 def _shortened(numbers: FloatArray, covariance: Matrix, fixed: Mask) -> FloatArray:
@@ -76,7 +82,7 @@ def _shortened(numbers: FloatArray, covariance: Matrix, fixed: Mask) -> FloatArr
     return short
 
 
-def _left(column: Column, response: Column) -> tuple[float, float]:
+def squares_left(column: Column, response: Column) -> tuple[float, float]:
     """Squares that a column beside an intercept leaves, and its coefficient."""
     if not np.all(np.isfinite(column)):
         return np.inf, 0.0

@@ -121,7 +121,7 @@ class _Candidates:
         fits = problem.grammar.fits_numbers
         plain = [g for g in transforms if fits and g.base is None and not g.affine]
         of_two = functions_of_two([covariate(name) for name in names], plain)
-        more = Terms.of(of_two, problem.grammar, problem.table.take(rows), _OF_TWO)
+        more = Terms.of(of_two, problem.grammar.admits, problem.table.take(rows), _OF_TWO)
         self._of_two, sizes = more.features, [level.size for level in levels]
         self._n_simple = sum(sizes)
         columns = np.hstack([*(level.columns for level in levels), more.columns])

@@ -5,7 +5,7 @@ sums of two, ``cos{1.0*x - 1.0*y}``, with weights of plus or minus one. Those th
 computed are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Self, final
@@ -14,17 +14,23 @@ import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Matrix
 from dbrm.data import Table
-from dbrm.evolution.operators import Grammar
 from dbrm.evolution.sweep.inverses import exponent_of
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.features import ColumnCache, Feature, Transform, evaluate, modify, multiply, project
 
-__all__ = ["Terms", "algebraic_terms", "functions_of_two", "short_terms", "wide_terms"]
+__all__ = [
+    "Terms",
+    "algebraic_terms",
+    "functions_of_two",
+    "inner_terms",
+    "short_terms",
+    "wide_terms",
+]
 
 # Exponents of products of two covariates, and of arguments of functions.
 _OF_TWO, _SIGNS = (-2.0, -1.0, 1.0, 2.0), (-1.0, 1.0)
-# More covariates than this have no products of three.
-_FEW = 6
+# More covariates than this have no products of three; more than that no functions of functions.
+_FEW, _FEWEST = 6, 2
 
 
 @final
@@ -38,13 +44,19 @@ class Terms:
     complexity: IntArray
 
     @classmethod
-    def of(cls, features: Iterator[Feature], grammar: Grammar, table: Table, most: int) -> Self:
+    def of(
+        cls,
+        features: Iterator[Feature],
+        admits: Callable[[Feature], bool],
+        table: Table,
+        most: int,
+    ) -> Self:
         """The first so many that are admitted and have a finite column, each once."""
         unique: dict[int, Feature] = {}
         for feature in features:
             if len(unique) == most:
                 break
-            if grammar.admits(feature):
+            if admits(feature):
                 unique.setdefault(feature.key, feature)
         chosen = list(unique.values())
         if not chosen:
@@ -85,6 +97,21 @@ def short_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> It
             yield multiply(one, modify(g, other))
 
 
+def inner_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Iterator[Feature]:
+    """What stands beside one in a factor: powers of one or two, waves, products with a wave."""
+    powers = Powers(transforms)
+    yield from _products(powers, bases, 1, _OF_TWO)
+    waves = [modify(g, base) for g in transforms if g.name in ("sin", "cos") for base in bases]
+    yield from waves
+    yield from _products(powers, bases, 2, _SIGNS)
+    for one, other in combinations(bases, 2):
+        for chosen in product((-2.0, 2.0), repeat=2):
+            feature = powers.product((one, other), np.array(chosen))
+            if feature is not None:
+                yield feature
+    yield from (multiply(base, wave) for base in bases for wave in waves)
+
+
 def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Iterator[Feature]:
     """Products of powers; functions of covariates, of their products and sums of two."""
     yield from algebraic_terms(bases, transforms)
@@ -92,6 +119,7 @@ def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Ite
     for g in plain:
         yield from (modify(g, base) for base in bases)
     powers = Powers(transforms)
+    yield from _products(powers, bases, 1, (-2.0,))
     yield from _products(powers, bases, 2, _OF_TWO)
     yield from functions_of_two(bases, plain)
     ratios = list(_products(powers, bases, 2, _SIGNS))
@@ -109,7 +137,25 @@ def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Ite
         yield from (multiply(one, modify(g, other)) for one, other in product(bases, repeat=2))
     for g in curved:
         yield from (modify(g, ratio) for ratio in longer)
+    if len(bases) <= _FEWEST:
+        yield from (
+            multiply(power, modify(g, base))
+            for base in bases
+            for power in _products(powers, [base], 1, _OF_TWO)
+            for g in curved
+        )
+        yield from _nested(bases, plain)
     yield from _products(powers, bases, 3, (*_SIGNS, 2.0))
+
+
+def _nested(bases: Sequence[Feature], functions: Sequence[Transform]) -> Iterator[Feature]:
+    """Functions of functions, and products of a base or a function with a function."""
+    simple = [modify(g, base) for base in bases for g in functions]
+    yield from (modify(g, inner) for inner in simple for g in functions)
+    yield from (multiply(one, other) for one, other in combinations(simple, 2))
+    yield from (
+        multiply(base, modify(g, inner)) for base in bases for inner in simple for g in functions
+    )
 
 
 def functions_of_two(
@@ -117,8 +163,8 @@ def functions_of_two(
 ) -> Iterator[Feature]:
     """Functions of sums and differences of two covariates.
 
-    Also waves of products of two, ``sin{1.0*x*y - 1.0*x - 1.0*y}``, and of sums of three. Functions
-    with a knot are left out: their numbers come from the rows.
+    Also waves of products of two, ``sin{1.0*x*y - 1.0*x - 1.0*y}``, of sums of three, and of a
+    covariate and its square. Functions with a knot are left out: their numbers come from the rows.
     """
     transforms = [g for g in transforms if not g.takes_knot]
     for one, other in combinations(bases, 2):
@@ -126,6 +172,10 @@ def functions_of_two(
             for sign in _SIGNS:
                 yield project(g, [one, other], [1.0, -sign], weights_in_identity=True)
     waves = [g for g in transforms if g.name in ("sin", "cos")]
+    squares = [g for g in transforms if exponent_of(g) == 2.0]
+    for g, square, base, sign in product(waves, squares[:1], bases, _SIGNS):
+        parts = [modify(square, base), base]
+        yield project(g, parts, [1.0, sign], weights_in_identity=True)
     sums = [(multiply(one, other), one, other) for one, other in combinations(bases, 2)]
     sums += list(combinations(bases, 3)) if len(bases) <= _FEW else []
     for terms in sums:
