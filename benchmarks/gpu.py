@@ -527,7 +527,9 @@ them in a folder, *again* is a second fit in the same process. {fits_where} {fit
 Machines of this kind differ by a third. On others the first fit of 100,000 rows took 7.8 s where another process had
 loaded JAX before, and 9.1 s, 10.6 s and 13.5 s as the first process since the machine started, which reads JAX from disk. On the
 last of these, at commit 9000560, a process that found its programs took 10.2 s and a second fit 7.6 s (cores 11.6 s, then 8.9 s), a
-million rows 25.0 s, 26.3 s and 22.1 s in the three states (cores 57.7 s). Before
+million rows 25.0 s, 26.3 s and 22.1 s in the three states (cores 57.7 s). The day after, on a machine that had just started, at commit 5bb4915, it
+took 9.5 s as its first process, 8.4 s with programs kept, 5.4 s again, and 7.1 s and 8.6 s in two more processes with nothing
+compiled; a million rows 19.2 s with nothing compiled. Before
 programs were compiled ahead (commit 7f463bc) it took 17.7 s on one where the cores took 8.4 s, then 7.4 s; a
 process that found its programs 9.4 s, and a second fit 6.4 s. It compiled 15 programs, for 5.3 s: three sums over rows of
 one to two seconds each, two that put columns together, and ten that make zeros. Now there are five, for 1.8 s, compiled
