@@ -32,6 +32,7 @@ from dbrm.posterior.limits import fitted_ranges
 from dbrm.posterior.merge import Merged
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.remainder_columns import RemainderColumns
+from dbrm.status import Status
 
 __all__ = ["RemainderModels", "find_remainder", "with_remainder"]
 
@@ -333,8 +334,8 @@ def _fewer_features(search: _Search, remainder: GlmRemainder, ratio: float) -> M
 
 def _fit_models(
     search: _Search, found: _Found, probability: FloatArray, link: Link | None
-) -> RemainderModels:
-    """Fit these models."""
+) -> RemainderModels | None:
+    """Fit these models; one that cannot be fitted leaves its probability to the others."""
     used = [found.kinds[kind][0] for kind in np.unique(found.kind)]
     everything = [feature for columns in used for feature in columns.features]
     features = list({feature.key: feature for feature in everything}.values())
@@ -344,15 +345,21 @@ def _fit_models(
             position[feature.key] = len(features)
             features.append(feature)
     own = np.array([position[feature.key] for feature in search.features], dtype=np.int64)
-    models, fits = [], []
-    for mask, kind, ratio in zip(found.masks, found.kind, found.ratio, strict=True):
+    models, fits, fitted = [], [], np.zeros(probability.size, dtype=np.bool_)
+    for row, (mask, kind, ratio) in enumerate(
+        zip(found.masks, found.kind, found.ratio, strict=True)
+    ):
         columns, remainder = found.kinds[kind]
         places = np.array([position[f.key] for f in columns.features], dtype=np.int64)
-        members, fit = _in_features(
-            remainder, remainder.fit(search.columns[:, mask], float(ratio)), own[mask], places
-        )
-        models.append(members)
-        fits.append(fit)
+        model = remainder.fit(search.columns[:, mask], float(ratio))
+        fitted[row] = model.fit.status is not Status.NOT_CONVERGED
+        if fitted[row]:
+            members, fit = _in_features(remainder, model, own[mask], places)
+            models.append(members)
+            fits.append(fit)
+    if not fits:
+        return None
+    probability = probability[fitted] * probability.sum() / probability[fitted].sum()
     table = _table(search.problem)
     ones, columns = np.ones((table.n_rows, 1)), evaluate(features, table)[0]
     return RemainderModels(

@@ -1,10 +1,14 @@
 """Tests of `dbrm.posterior.remainder`: predictions where many covariates matter a little."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dbrm
+from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.status import Status
 
 QUICK = {"n_chains": 1, "n_populations": 3, "random_state": 1}
 N_WEAK = 15
@@ -214,3 +218,21 @@ def test_the_estimator_is_ready_to_predict_after_fit(many):
     _, X, y = many
     model = dbrm.DBRMRegressor(**QUICK).fit(X, y)
     assert "_predictive" in vars(model.posterior_)
+
+
+def test_models_that_cannot_be_fitted_leave_their_probability_to_others(classes, monkeypatch):
+    X, y = classes
+    whole = dbrm.fit(X, y, family="binomial", **QUICK).remainder
+    fit, calls = GlmRemainder.fit, []
+
+    def some(self, columns, ratio):
+        calls.append(ratio)
+        found = fit(self, columns, ratio)
+        status = Status.NOT_CONVERGED if len(calls) < fails else Status.OK
+        return replace(found, fit=replace(found.fit, status=status))
+
+    monkeypatch.setattr(GlmRemainder, "fit", some)
+    fails = 2
+    assert dbrm.fit(X, y, family="binomial", **QUICK).remainder == pytest.approx(whole)
+    fails = 1_000
+    assert dbrm.fit(X, y, family="binomial", **QUICK).remainder == 0.0
