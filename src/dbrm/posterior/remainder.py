@@ -109,8 +109,10 @@ def find_remainder(
     share = np.exp(values[order] - total)
     count = int(np.searchsorted(np.cumsum(share), _SHARE)) + 1
     order, share = order[:count], share[:count]
-    link = engine.link if isinstance(engine, GlmEngine) else None
-    assert link is None or isinstance(link, Link)
+    link = None
+    if isinstance(engine, GlmEngine):
+        assert isinstance(engine.link, Link)
+        link = engine.link
     return _fit_models(search, found.take(order), probability * share / share.sum(), link)
 
 
