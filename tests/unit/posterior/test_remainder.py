@@ -10,7 +10,7 @@ import dbrm
 from dbrm.evidence.glm_remainder import GlmRemainder
 from dbrm.status import Status
 
-QUICK = {"n_chains": 1, "n_populations": 3, "random_state": 1}
+QUICK = {"n_chains": 1, "n_populations": 3, "sweep_projections": False, "random_state": 1}
 N_WEAK = 15
 
 
@@ -36,8 +36,8 @@ def test_many_weak_effects_are_predicted(many):
     new, truth = weak(np.random.default_rng(5), 2_000)
     error, before = (np.mean((truth - p.predict(new)) ** 2) for p in (posterior, alone))
     assert error - 2.25 < 0.67 * (before - 2.25)
-    interval = posterior.predict_interval(new)
-    covered = np.mean((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
+    interval, some = posterior.predict_interval(new[:400]), truth[:400]
+    covered = np.mean((interval[:, 0] <= some) & (some <= interval[:, 1]))
     assert 0.9 < covered < 0.99
 
 

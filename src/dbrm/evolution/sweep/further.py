@@ -9,7 +9,7 @@ import numpy as np
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.sweep.inverses import exponent_of
+from dbrm.evolution.sweep.inverses import has_squares_and_inverses
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.ratios import sweep_ratios
@@ -44,8 +44,8 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     complexity
         What the first sweep of simple features went up to.
     """
-    exponents = [exponent_of(g) for g in problem.grammar.transforms if g.base is None]
-    if not isinstance(problem.engine, GaussianEngine) or not {-1.0, 2.0} <= set(exponents):
+    gaussian = isinstance(problem.engine, GaussianEngine)
+    if not (gaussian and has_squares_and_inverses(problem.grammar.transforms)):
         return []
 
     def deeper(by: int, seconds: float) -> Look:

@@ -10,7 +10,13 @@ import numpy as np
 from dbrm._typing import Column
 from dbrm.features import Feature, Transform, modify, project
 
-__all__ = ["IDENTITY", "Function", "exponent_of", "invertible_functions"]
+__all__ = [
+    "IDENTITY",
+    "Function",
+    "exponent_of",
+    "has_squares_and_inverses",
+    "invertible_functions",
+]
 
 _PROBES = np.array([0.3, 0.7, 1.0, 1.9, 2.6])
 
@@ -73,6 +79,11 @@ def exponent_of(transform: Transform) -> float:
         exponent = float(np.round(np.log2(transform(np.array([2.0]))[0]), 12))
         same = np.allclose(transform(_PROBES), _PROBES**exponent, rtol=1e-9)
     return exponent if same else nan
+
+
+def has_squares_and_inverses(transforms: Sequence[Transform]) -> bool:
+    """Whether both are among the transforms, as in laws."""
+    return {-1.0, 2.0} <= {exponent_of(g) for g in transforms if g.base is None}
 
 
 def invertible_functions(transforms: Sequence[Transform]) -> list[Function]:

@@ -26,6 +26,7 @@ from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.factored import factored_targets
 from dbrm.evolution.sweep.fitting import fit_numbers
+from dbrm.evolution.sweep.inverses import has_squares_and_inverses
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.evolution.sweep.projections import (
     LawTarget,
@@ -81,9 +82,11 @@ def sweep_ratios(problem: Problem, pause: Pause = never) -> list[Feature]:
 def sweep_reduced(problem: Problem, pause: Pause = never) -> list[Feature]:
     """The same over groups of covariates, beside a factor that stands apart: there is less to try.
 
-    None if the data show neither.
+    None if the data show neither, and unless squares and inverses are among the transforms.
     """
-    return [] if pause() else _found(problem, reduced_targets(problem), pause, n_wide=_FEWER)
+    if pause() or not has_squares_and_inverses(problem.grammar.transforms):
+        return []
+    return _found(problem, reduced_targets(problem), pause, n_wide=_FEWER)
 
 
 def _found(
