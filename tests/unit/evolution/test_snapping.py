@@ -51,3 +51,22 @@ def test_fixed_numbers_stay(law, rng):
     found = snapped_numbers(numbers, np.array([True, False]), *law, response)
     assert found[0] == numbers[0]
     assert found[1] == 1.0
+
+
+@pytest.mark.parametrize("exponent", range(-200, -80, 10))
+def test_numbers_beyond_their_errors_do_no_harm(rng, exponent):
+    """Variances that overflow: nothing is known of such a number."""
+    x, tiny = rng.uniform(1.0, 3.0, 60), 10.0**exponent
+    design = np.column_stack([x, tiny * x**2])
+    response = np.exp(0.5 * x + 0.1 * x**2) + 0.01 * rng.normal(size=60)
+
+    def value(numbers):
+        return np.exp(design @ numbers)
+
+    def slopes(numbers):
+        return value(numbers)[:, None] * design
+
+    numbers = np.array([0.4871, 0.1011 / tiny])
+    with np.errstate(all="ignore"):
+        found = snapped_numbers(numbers, np.zeros(2, dtype=bool), value, slopes, response)
+    assert np.all(np.isfinite(found))

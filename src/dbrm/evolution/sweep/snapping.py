@@ -57,6 +57,9 @@ def snapped_numbers(
     best, lowest = numbers, _MOST_DIGITS * log(10.0) * numbers.size
     for share in _SHARES:
         short = _shortened(numbers, share**2 * covariance, fixed)
+        if not np.all(np.isfinite(short)):
+            # Numbers that hardly matter have no errors that could be computed.
+            continue
         after, _ = squares_left(value(short), response)
         loss = 0.5 * response.size * np.log(max(after, least) / max(left, least))
         cost = float(loss) + log(10.0) * sum(count_digits(number) for number in short.tolist())
