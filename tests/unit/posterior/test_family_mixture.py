@@ -89,6 +89,18 @@ def test_the_cdf_is_the_integral(name, integrate, seed):
     np.testing.assert_allclose(mixed.cdf(value), expected, atol=error)
 
 
+@pytest.mark.parametrize("trials", [None, np.ones(4)])
+@pytest.mark.parametrize("value", [-1.0, 0.0, 0.5, 1.0])
+def test_the_cdf_of_zeros_and_ones_is_the_integral(trials, value):
+    mixed = replace(mixture("binomial", 3), trials=trials)
+    expected = [brute_cdf(mixed, row, value) for row in range(4)]
+    np.testing.assert_allclose(mixed.cdf(np.full(4, value)), expected, atol=1e-7)
+    rows = np.array([2, 0])
+    np.testing.assert_allclose(
+        mixed.cdf(np.full(2, value), rows), np.array(expected)[rows], atol=1e-7
+    )
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), level=st.floats(1e-3, 1 - 1e-3))
