@@ -134,7 +134,12 @@ _REMAINDER = {
     "remainder_members": ArrayOf("<i8", (None,), low=0, below="remainder_features"),
     "remainder_fitted": ArrayOf("<f8", ("remainder", 2)),
 }
-_JOINT = {**joint_arrays("averaged", "averaged"), **joint_arrays("reports", 2), **HAZARD_ARRAYS}
+_JOINT = {
+    **joint_arrays("averaged", "averaged"),
+    **joint_arrays("reports", 2),
+    **joint_arrays("remainder", "remainder"),
+    **HAZARD_ARRAYS,
+}
 
 POSTERIOR = Schema(
     _CONTENT,

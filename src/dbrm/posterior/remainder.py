@@ -22,8 +22,9 @@ from scipy.special import logsumexp
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Recipe, Table
-from dbrm.evidence import GaussianEngine, GlmEngine, Link, ModelFit
+from dbrm.evidence import GaussianEngine, GlmEngine, JointEngine, Link, ModelFit
 from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.evidence.joint.remainder import JointRemainder
 from dbrm.evidence.remainder import Remainder, RemainderFit
 from dbrm.evolution import Problem
 from dbrm.features import Feature, Ranges, evaluate, training_ranges
@@ -36,6 +37,8 @@ from dbrm.status import Status
 
 __all__ = ["RemainderModels", "find_remainder", "with_remainder"]
 
+# Engines whose models may have a remainder.
+_Engine = GaussianEngine | GlmEngine | JointEngine
 # Prior ratios of the variances of remainder and noise, equally plausible; for other families the
 # prior variance of the remainder.
 RATIOS = tuple(4.0**k for k in range(-2, 4))
@@ -85,7 +88,7 @@ def find_remainder(
     engine = problem.engine
     if not (problem.remainder and len(recipe.needed) >= _FEWEST_COVARIATES):
         return None
-    if not (isinstance(engine, GaussianEngine | GlmEngine) and _is_possible(problem, engine)):
+    if not (isinstance(engine, _Engine) and _is_possible(problem, engine)):
         return None
     columns = _columns(problem, recipe, engine)
     if columns is None:
@@ -110,7 +113,7 @@ def find_remainder(
     count = int(np.searchsorted(np.cumsum(share), _SHARE)) + 1
     order, share = order[:count], share[:count]
     link = None
-    if isinstance(engine, GlmEngine):
+    if not isinstance(engine, GaussianEngine):
         assert isinstance(engine.link, Link)
         link = engine.link
     return _fit_models(search, found.take(order), probability * share / share.sum(), link)
@@ -149,12 +152,16 @@ def _table(problem: Problem) -> Table:
     return problem.table if problem.whole is None else problem.whole
 
 
-def _is_possible(problem: Problem, engine: GaussianEngine | GlmEngine) -> bool:
+def _is_possible(problem: Problem, engine: _Engine) -> bool:
     """Whether nothing was asked for that models with a remainder would not obey."""
-    weights = engine.weights
+    if isinstance(engine, JointEngine):
+        suits = JointRemainder.is_possible(engine)
+    else:
+        weights = engine.weights
+        suits = weights is None or bool(np.all(weights == np.floor(weights)))
+        suits = suits and (isinstance(engine, GaussianEngine) or GlmRemainder.is_possible(engine))
     return (
-        (isinstance(engine, GaussianEngine) or GlmRemainder.is_possible(engine))
-        and (weights is None or bool(np.all(weights == np.floor(weights))))
+        suits
         and problem.out_of_core is None
         and not problem.completed
         and problem.constraints is None
@@ -165,18 +172,18 @@ def _is_possible(problem: Problem, engine: GaussianEngine | GlmEngine) -> bool:
     )
 
 
-def _columns(
-    problem: Problem, recipe: Recipe, engine: GaussianEngine | GlmEngine
-) -> RemainderColumns | None:
+def _columns(problem: Problem, recipe: Recipe, engine: _Engine) -> RemainderColumns | None:
     """The columns of the remainder, without bends if that were too many; none if still so."""
     table = _table(problem)
     if not (table.n_columns > 1 and np.all(np.ptp(table.values, axis=0) > 0)):
         return None
-    n = table.n_rows if engine.weights is None else int(engine.weights.sum())
 
     def is_small(size: int) -> bool:
         if isinstance(engine, GaussianEngine):
+            n = table.n_rows if engine.weights is None else int(engine.weights.sum())
             return size <= _MOST_COLUMNS and n * size <= _MOST_NUMBERS
+        if isinstance(engine, JointEngine):
+            size *= engine.joint.n_predictors
         return size <= _MOST_COLUMNS and table.n_rows * size**2 <= _MOST_PRODUCTS
 
     if not is_small(table.n_columns):
@@ -230,7 +237,7 @@ class _Search:
 class _Found:
     """Models with a remainder: features, kind and ratio of the remainder, log posterior."""
 
-    kinds: Sequence[tuple[RemainderColumns, Remainder | GlmRemainder]]
+    kinds: Sequence[tuple[RemainderColumns, Remainder | GlmRemainder | JointRemainder]]
     masks: Masks
     kind: IntArray
     ratio: FloatArray
@@ -283,13 +290,23 @@ def _climb(search: _Search, remainder: Remainder, ratio: float) -> tuple[Masks, 
     return unique, np.concatenate(values)[first]
 
 
-def _thin_out(search: _Search, engine: GlmEngine, kinds: Sequence[RemainderColumns]) -> _Found:
-    """Generalised linear models: none of the features, those of the best model, and fewer.
+def _thin_out(
+    search: _Search, engine: GlmEngine | JointEngine, kinds: Sequence[RemainderColumns]
+) -> _Found:
+    """Other families: none of the features, those of the best model, and fewer.
 
     The best model loses the feature of the smallest Wald statistic, one after the other, beside the
     remainder that suits it best; the most probable of these models is tried beside all others.
     """
-    remainders = [(own, GlmRemainder.of(engine, own.values, own.units)) for own in kinds]
+    remainders = [
+        (
+            own,
+            GlmRemainder.of(engine, own.values, own.units)
+            if isinstance(engine, GlmEngine)
+            else JointRemainder.of(engine, own.values, own.units),
+        )
+        for own in kinds
+    ]
     rows: list[tuple[Mask, int, float, float]] = []
 
     def visit(mask: Mask) -> tuple[int, float]:
@@ -320,7 +337,9 @@ def _thin_out(search: _Search, engine: GlmEngine, kinds: Sequence[RemainderColum
     )
 
 
-def _fewer_features(search: _Search, remainder: GlmRemainder, ratio: float) -> Mask | None:
+def _fewer_features(
+    search: _Search, remainder: GlmRemainder | JointRemainder, ratio: float
+) -> Mask | None:
     """The most probable of the models that lose one feature after the other."""
     path: list[tuple[float, Mask]] = []
     here = search.best
@@ -353,10 +372,15 @@ def _fit_models(
     ):
         columns, remainder = found.kinds[kind]
         places = np.array([position[f.key] for f in columns.features], dtype=np.int64)
-        model = remainder.fit(search.columns[:, mask], float(ratio))
-        fitted[row] = model.fit.status is not Status.NOT_CONVERGED
+        members = np.union1d(places, own[mask])
+        if isinstance(remainder, JointRemainder):
+            into = np.searchsorted(members, np.concatenate([own[mask], places]))
+            fit = remainder.fit(search.columns[:, mask], float(ratio), into)
+        else:
+            found_fit = remainder.fit(search.columns[:, mask], float(ratio))
+            fit = _in_features(remainder, found_fit, own[mask], places, members)
+        fitted[row] = fit.status is not Status.NOT_CONVERGED
         if fitted[row]:
-            members, fit = _in_features(remainder, model, own[mask], places)
             models.append(members)
             fits.append(fit)
     if not fits:
@@ -375,16 +399,19 @@ def _fit_models(
 
 
 def _in_features(
-    remainder: Remainder | GlmRemainder, found: RemainderFit, own: IntArray, places: IntArray
-) -> tuple[IntArray, ModelFit]:
-    """Positions of all features of a model, and the fit in terms of them.
+    remainder: Remainder | GlmRemainder,
+    found: RemainderFit,
+    own: IntArray,
+    places: IntArray,
+    members: IntArray,
+) -> ModelFit:
+    """The fit in terms of all features of a model.
 
     Parameters
     ----------
-    own, places
-        Positions of the model's features, and of the columns of the remainder.
+    own, places, members
+        Positions of the model's features, of the columns of the remainder, and of both.
     """
-    members = np.union1d(places, own)
     n_own, n_places = 1 + own.size, places.size
     change = np.zeros((1 + members.size, n_own + n_places))
     change[0, 0] = 1.0
@@ -396,9 +423,8 @@ def _in_features(
         [[found.fit.covariance, found.shared.T], [found.shared, found.effects_covariance]]
     )
     coefficients = np.concatenate([found.fit.coefficients, found.effects])
-    fit = replace(
+    return replace(
         found.fit,
         coefficients=change @ coefficients,
         covariance=change @ covariance @ change.T,
     )
-    return members, fit

@@ -233,6 +233,7 @@ def _unpack_dispersions(arrays: Arrays) -> list[DispersionPosterior]:
 def _pack_remainder(remainder: RemainderModels) -> Arrays:
     return {
         **_pack("remainder", remainder.fits),
+        **pack_joint("remainder", remainder.fits),
         "remainder_probability": remainder.probability,
         "remainder_members": np.concatenate(remainder.models),
         "remainder_fitted": remainder.fitted,
@@ -246,7 +247,7 @@ def _unpack_remainder(
     if not features:
         return None
     refuse_unless("remainder_sizes" in arrays, "remainder")
-    fits = _unpack("remainder", arrays)
+    fits = unpack_joint("remainder", arrays, _unpack("remainder", arrays))
     sizes = arrays["remainder_sizes"] - 1
     refuse_unless(bool(arrays["remainder_probability"].sum() <= 1.0 + 1e-6), "remainder")
     inputs = {name for feature in features for name in feature.covariates}
@@ -324,9 +325,13 @@ def _restore(
     averaged, reports = (
         unpack_joint(name, arrays, _unpack(name, arrays)) for name in ("averaged", "reports")
     )
+    pairs = zip(content["ranges"], arrays["ranges"].tolist(), strict=True)
+    ranges: Ranges = {text: (low, high) for text, (low, high) in pairs}
+    remainder = _unpack_remainder(read(content.get("remainder", ())), arrays, ranges)
     if glm is not None and isinstance(glm.family, ClassFamily):
         n_classes = len(content["record"].get("classes", ()))
-        known = [fit.joint for fit in (*averaged, *reports)]
+        beside = () if remainder is None else remainder.fits
+        known = [fit.joint for fit in (*averaged, *reports, *beside)]
         refuse_unless(all(j and glm.family.n_classes(j) == n_classes for j in known), "classes")
     refuse_unless(0 < len(averaged) <= len(models), "averaged_sizes")
     _check_ranges(arrays["fitted_ranges"], glm)
@@ -335,7 +340,6 @@ def _restore(
     masks = effects_of(models.latent[: len(averaged)], len(effects))
     numbers = [np.flatnonzero(mask).tolist() for mask in masks]
     _check_latent_names(arrays, numbers, content["report_effects"], len(effects))
-    ranges = dict(zip(content["ranges"], arrays["ranges"].tolist(), strict=True))
     always = read(content["always"])
     used = {number for row in range(len(averaged)) for number in models.features_of(row)}
     inputs = {name for f in (*always, *(features[j] for j in used)) for name in f.covariates}
@@ -351,15 +355,13 @@ def _restore(
             fits=unpack_latent("averaged", arrays, averaged, numbers, effects),
             shifts=_split("averaged_shifts", arrays, arrays["averaged_sizes"]),
             dispersions=_unpack_dispersions(arrays),
-            ranges={text: (low, high) for text, (low, high) in ranges.items()},
+            ranges=ranges,
             fitted=arrays["fitted_ranges"],
             hazards=unpack_hazards(arrays, averaged, glm and glm.family),
         ),
         path=[PathStep.from_dict(step) for step in content.get("path", ())],
         lack_of_fit=content.get("lack_of_fit"),
-        remainder=_unpack_remainder(
-            read(content.get("remainder", ())), arrays, {k: (a, b) for k, (a, b) in ranges.items()}
-        ),
+        remainder=remainder,
         reports=dict(
             zip(
                 _reported(content, features),

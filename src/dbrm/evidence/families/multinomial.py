@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 import scipy.special
 
+from dbrm._kernels.multinomial import climb
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence.families.base import register
 from dbrm.evidence.joint.classes import ClassFamily, ClassNumbers
@@ -15,6 +16,9 @@ from dbrm.evidence.joint.likelihood import JointLikelihood, RowPoint
 from dbrm.evidence.observations import Observations
 
 __all__ = ["Multinomial", "MultinomialLikelihood"]
+
+# Compiled steps end where one more gains less than this, or after so many.
+_NEAR, _ITERATIONS = 1e-7, 60
 
 
 @register
@@ -102,9 +106,26 @@ class MultinomialLikelihood(JointLikelihood):
         levels = np.arange(1, classes.n_classes)[:, None]
         self._is_class = (classes.number == levels).astype(np.float64)
 
+    @property
+    def exchangeable_precision(self) -> Matrix:
+        """Of effects relative to the first class, those of all classes being independent.
+
+        With :math:`m = K - 1` it is :math:`I - 11'/K`, whichever class is the first.
+        """
+        m = self.n_predictors
+        return np.asarray(np.eye(m) - 1.0 / (m + 1.0))
+
     def start(self) -> FloatArray:
         shares = self.classes.shares
         return np.asarray(np.log(shares[1:] / shares[0]))
+
+    def approach(
+        self, columns: Matrix, offset: Column, start: FloatArray, precision: Matrix
+    ) -> FloatArray:
+        number, weights = self.classes.number, self.classes.weights
+        own, form = np.ascontiguousarray(columns), np.ascontiguousarray(precision)
+        found = climb(own, number, weights, offset, start, form, _NEAR, _ITERATIONS)
+        return np.asarray(found)
 
     def at(self, ancillary: FloatArray, eta: Matrix) -> RowPoint:
         weights = self.classes.weights

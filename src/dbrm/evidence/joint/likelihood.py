@@ -17,7 +17,7 @@ from typing import final
 import numpy as np
 
 from dbrm._kernels.joint import weighted_products
-from dbrm._typing import FloatArray, Matrix
+from dbrm._typing import Column, FloatArray, Matrix
 
 __all__ = ["JointLikelihood", "JointPoint", "RowPoint"]
 
@@ -78,6 +78,11 @@ class JointLikelihood(ABC):
         """How many models are fitted at a time: fewer where each has many coefficients."""
         return 2_000 if self.n_predictors == 1 else max(500 // self.n_predictors**2, 50)
 
+    @property
+    def exchangeable_precision(self) -> Matrix:
+        """Precision matrix of effects on the predictors that are alike for all of them."""
+        return np.eye(self.n_predictors)
+
     @abstractmethod
     def start(self) -> FloatArray:
         """Ancillary parameters where Newton's method begins, with predictors of zero."""
@@ -85,6 +90,13 @@ class JointLikelihood(ABC):
     @abstractmethod
     def at(self, ancillary: FloatArray, eta: Matrix) -> JointPoint:
         """Value and derivatives at a point; predictors by rows."""
+
+    def approach(
+        self, columns: Matrix, offset: Column, start: FloatArray, precision: Matrix
+    ) -> FloatArray:
+        """Parameters near the penalised maximum, by compiled steps where a family has them."""
+        del columns, offset, precision
+        return start
 
 
 @final

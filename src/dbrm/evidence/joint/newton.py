@@ -54,13 +54,15 @@ def maximise(
     columns: Matrix,
     offset: Column,
     start: FloatArray,
-    penalty: FloatArray,
+    penalty: FloatArray | Matrix,
 ) -> Maximum:
-    """Maximise the log likelihood less half of the penalty times the squared parameters.
+    """Maximise the log likelihood less half of a quadratic form of the parameters.
 
-    `columns` by rows of the data. The likelihood must be finite at the start.
+    `columns` by rows of the data; `penalty` is the matrix of the form, or its diagonal. The
+    likelihood must be finite at the start.
     """
     a, m = len(likelihood.shift), likelihood.n_predictors
+    precision = np.diag(penalty) if penalty.ndim == 1 else penalty
 
     def at(parameters: FloatArray) -> JointPoint:
         coefficients = parameters[a:].reshape(-1, m)
@@ -68,23 +70,25 @@ def maximise(
             return likelihood.at(parameters[:a], combine_columns(coefficients, columns, offset))
 
     def height(point: JointPoint, parameters: FloatArray) -> float:
-        value = point.value - 0.5 * float(penalty @ parameters**2)
+        value = point.value - 0.5 * float(parameters @ precision @ parameters)
         return value if value < np.inf else -np.inf
 
-    here, parameters = at(start), start
+    parameters = likelihood.approach(columns, offset, start, precision)
+    here = at(parameters)
     status = Status.NOT_CONVERGED
     for _ in range(_ITERATIONS):
         information = here.information(columns)
         slopes = weighted_products(columns, np.ones(offset.size), here.score)
-        gradient = np.concatenate([here.ancillary_score, slopes.ravel()]) - penalty * parameters
-        direction = _newton_direction(information + np.diag(penalty), gradient)
+        gradient = np.concatenate([here.ancillary_score, slopes.ravel()]) - precision @ parameters
+        penalised = information + precision
+        direction = _newton_direction(penalised, gradient)
         decrement = float(gradient @ direction)
         step = combine_columns(direction[a:].reshape(-1, m), columns, np.zeros(offset.size))
         jump = float(np.max(np.abs(step), initial=0.0))
         jump = max(jump, float(np.max(np.abs(direction[:a]), initial=0.0)))
         runs_away = decrement < _REMAINDER_AWAY and jump > _RUNAWAY
         if runs_away or (decrement < _REMAINDER and jump < _STILL):
-            runs_away = runs_away or _is_flat(here, information[a:, a:], columns)
+            runs_away = runs_away or _is_flat(here, penalised[a:, a:], columns)
             status = Status.SEPARATED if runs_away else Status.OK
             break
         before, fraction = height(here, parameters), 1.0

@@ -1,0 +1,140 @@
+"""Tests of `dbrm.evidence.joint.remainder`: two classes, other orders, dense matrices."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+
+from dbrm.evidence import GlmEngine, Jeffreys, Observations, build_engine, find_family
+from dbrm.evidence.coefficient_priors import Normal
+from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.evidence.joint.remainder import JointRemainder
+
+RATIO = 0.7
+UNIT = Jeffreys(constant="unit_information")
+
+
+def classes_engine(y, prior=UNIT, family="multinomial"):
+    return build_engine(Observations(y), prior, family=family)
+
+
+def units(columns):
+    return columns.std(axis=0) * np.sqrt(columns.shape[1])
+
+
+@pytest.fixture
+def rows(rng):
+    """Columns of the remainder, a column of a model, and three classes."""
+    columns = rng.normal(size=(90, 4)) * [1, 2, 3, 4] + 10.0
+    eta = np.column_stack([np.zeros(90), columns - 10.0])[:, :3]
+    y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1).astype(float)
+    return columns, columns[:, :1] ** 2, y
+
+
+def test_two_classes_are_a_logistic_model(rng):
+    """Of two classes with effects of variance one the difference has variance two."""
+    columns = rng.normal(size=(80, 3))
+    y = (rng.uniform(size=80) < expit(columns @ [1.0, 0.5, 0.0])).astype(float)
+    own = columns[:, :1] ** 2
+    joint = JointRemainder.of(classes_engine(y), columns, units(columns))
+    glm = GlmRemainder.of(GlmEngine(y, UNIT), columns, units(columns))
+    found, wanted = joint.find_mode(own, RATIO), glm.find_mode(own, 2.0 * RATIO)
+    # The other one's steps end a little earlier.
+    assert found.log_evidence == pytest.approx(wanted.log_evidence, abs=2e-5)
+    np.testing.assert_allclose(found.wald, wanted.wald, rtol=1e-4)
+    fit, other = joint.fit(own, RATIO, np.arange(4)), glm.fit(own, 2.0 * RATIO)
+    assert fit.joint is not None
+    np.testing.assert_allclose(fit.coefficients[2:], other.effects / glm.units, rtol=1e-4)
+    np.testing.assert_allclose(
+        fit.covariance[2:, 2:], other.effects_covariance / np.outer(glm.units, glm.units), rtol=1e-4
+    )
+
+
+def test_which_class_is_the_first_does_not_matter(rows):
+    columns, own, y = rows
+    family = find_family("multinomial")
+    chances, values = [], []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        remainder = JointRemainder.of(
+            classes_engine(np.array(order)[y.astype(int)].astype(float)), columns, units(columns)
+        )
+        fit = remainder.fit(own, RATIO, np.arange(5))
+        values.append(fit.log_evidence)
+        design = np.hstack([own, columns])
+        chances.append(family.probabilities(fit.joint, design, np.zeros(90))[:, order])
+    assert values[0] == pytest.approx(values[1], abs=1e-8)
+    np.testing.assert_allclose(chances[0], chances[1], atol=1e-7)
+
+
+def test_evidence_is_that_of_dense_matrices(rows):
+    """Likelihood, prior and curvature at the mode, written out; derivatives by differences."""
+    columns, _, y = rows
+    engine = classes_engine(y)
+    remainder = JointRemainder.of(engine, columns, units(columns))
+    nothing = np.empty((90, 0))
+    mode = remainder.find_mode(nothing, RATIO)
+    z = (columns - columns.mean(axis=0)) / units(columns)
+    # Covariance of differences to the first of three independent effects.
+    prior = RATIO * np.kron(np.eye(4), np.eye(2) + 1.0)
+    intercepts = mode.parameters[:2]
+
+    def log_posterior(b):
+        eta = np.column_stack([np.zeros(90), intercepts + z @ b.reshape(4, 2)])
+        value = log_softmax(eta, axis=1)[np.arange(90), y.astype(int)].sum()
+        return value - 0.5 * b @ np.linalg.solve(prior, b)
+
+    effects = np.sqrt(RATIO) * mode.parameters[2:]
+    step, size = 1e-4, effects.size
+    moves = step * np.eye(size)
+    hessian = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            ends = [
+                log_posterior(effects + s * moves[i] + t * moves[j]) * s * t
+                for s in (-1, 1)
+                for t in (-1, 1)
+            ]
+            hessian[i, j] = -sum(ends) / (4 * step**2)
+    slopes = [log_posterior(effects + m) - log_posterior(effects - m) for m in moves]
+    np.testing.assert_allclose(slopes, 0.0, atol=1e-9)
+    curvature = np.linalg.slogdet(hessian)[1] + np.linalg.slogdet(prior)[1]
+    wanted = log_posterior(effects) - 0.5 * curvature
+    plain = engine.fit(nothing)
+    constant = plain.log_evidence - plain.log_likelihood
+    assert mode.log_evidence == pytest.approx(wanted + constant, abs=1e-4)
+
+
+def test_columns_of_one_position_add_up(rows):
+    columns, _, y = rows
+    remainder = JointRemainder.of(classes_engine(y), columns, units(columns))
+    family, offset = find_family("multinomial"), np.zeros(90)
+    apart = remainder.fit(columns[:, 1:2], RATIO, np.arange(5))
+    merged = remainder.fit(columns[:, 1:2], RATIO, np.array([1, 0, 1, 2, 3]))
+    design = np.hstack([columns[:, 1:2], columns])
+    np.testing.assert_allclose(
+        family.mean_probabilities(merged.joint, columns, offset),
+        family.mean_probabilities(apart.joint, design, offset),
+        atol=1e-9,
+    )
+
+
+def test_without_variance_it_is_the_plain_model(rows):
+    columns, own, y = rows
+    engine = classes_engine(y)
+    mode = JointRemainder.of(engine, columns, units(columns)).find_mode(own, 1e-12)
+    assert mode.log_evidence == pytest.approx(engine.log_evidence(own)[0], abs=1e-6)
+
+
+def test_columns_that_separate_or_depend_have_no_mode(rows):
+    columns, own, y = rows
+    remainder = JointRemainder.of(classes_engine(y), columns, units(columns))
+    assert remainder.find_mode(y[:, None], RATIO).log_evidence == -np.inf
+    assert remainder.find_mode(own[:, [0, 0]], RATIO).log_evidence == -np.inf
+
+
+def test_ordered_classes_have_one_too_but_not_every_prior(rows):
+    columns, _, y = rows
+    ordered = classes_engine(y, family="ordinal")
+    assert JointRemainder.is_possible(ordered)
+    found = JointRemainder.of(ordered, columns, units(columns)).find_mode(np.empty((90, 0)), RATIO)
+    assert found.log_evidence > ordered.log_evidence(np.empty((90, 0)))[0]
+    assert not JointRemainder.is_possible(classes_engine(y, prior=Normal(1.0)))
