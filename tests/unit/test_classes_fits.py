@@ -161,3 +161,36 @@ def test_what_classes_cannot_do_is_said(table, grades, kinds):
         dbrm.enumerate_models(table, kinds, family="multinomial", link="probit")
     with pytest.raises(InvalidDataError, match="NaN or missing"):
         dbrm.enumerate_models(table, kinds.where(kinds != "oak"), family="multinomial")
+
+
+@pytest.fixture(scope="module")
+def weakly():
+    """Three classes that ten covariates tell apart together, each a little."""
+    draw = np.random.default_rng(3)
+    X = pd.DataFrame(draw.normal(size=(150, 10)), columns=[f"x{j}" for j in range(10)])
+    effects = np.column_stack([np.zeros(10), draw.normal(size=(10, 2))]) * 0.7
+    y = np.array(["oak", "ash", "elm"])[
+        (X.to_numpy() @ effects + draw.gumbel(size=(150, 3))).argmax(axis=1)
+    ]
+    settings = {"n_chains": 1, "n_populations": 2, "sweep_projections": False, "random_state": 1}
+    return X, y, settings, effects
+
+
+def test_weak_effects_of_many_covariates_are_predicted(weakly, tmp_path):
+    X, y, settings, effects = weakly
+    posterior = dbrm.fit(X, y, family="multinomial", **settings)
+    alone = dbrm.fit(X, y, family="multinomial", remainder=False, **settings)
+    assert posterior.remainder > 0.9
+    assert alone.remainder == 0.0
+    assert posterior.best_model.formula == alone.best_model.formula
+    new = pd.DataFrame(np.random.default_rng(4).normal(size=(2_000, 10)), columns=X.columns)
+    powers = np.exp(new.to_numpy() @ effects)
+    truth = (powers / powers.sum(axis=1, keepdims=True))[:, [1, 2, 0]]  # ash, elm, oak
+
+    def divergence(p):
+        return np.mean(np.sum(truth * np.log(truth / p.predict_proba(new)), axis=1))
+
+    assert divergence(posterior) < 0.8 * divergence(alone)
+    posterior.save(tmp_path / "trees.dbrm")
+    loaded = dbrm.load(tmp_path / "trees.dbrm")
+    np.testing.assert_array_equal(loaded.predict_proba(new[:50]), posterior.predict_proba(new[:50]))

@@ -21,8 +21,9 @@ from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix
 from dbrm.evidence.base import AbstractPrepared, ModelFit
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
 from dbrm.evidence.gaussian import GaussianEngine
+from dbrm.evidence.variance_components import Quadratic
 
-__all__ = ["Remainder", "RemainderFit"]
+__all__ = ["Remainder", "RemainderFit", "gaussian_quadratic"]
 
 
 @final
@@ -38,12 +39,15 @@ class RemainderFit:
         Posterior mean of the effects of the remainder, and their scale matrix.
     shared
         Scale matrix of the effects (rows) and the coefficients (columns).
+    shift
+        Posterior mean of coefficients and effects minus what is given here.
     """
 
     fit: ModelFit
     effects: FloatArray
     effects_covariance: Matrix
     shared: Matrix
+    shift: FloatArray
 
 
 @final
@@ -75,25 +79,12 @@ class Remainder:
     @classmethod
     def of(cls, engine: GaussianEngine, columns: Matrix, units: FloatArray) -> Self:
         """The remainder of these columns; `units` are meant up to a common factor."""
-        weights = np.ones(engine.n_rows) if engine.weights is None else engine.weights
-        rows = np.repeat(np.arange(engine.n_rows), weights.astype(np.int64))
-        response = engine.response if engine.offset is None else engine.response - engine.offset
+        rows, response = _observations(engine)
         means = columns[rows].mean(axis=0)
         block = (columns[rows] - means) / units
         size = float(np.sqrt(np.sum(block**2) / rows.size))
-        left, singular, right = np.linalg.svd(block / size, full_matrices=False)
-        # What is left of columns that depend on others is rounding noise.
-        kept = singular > 1e-8 * singular[0]
-        return cls(
-            rows,
-            response[rows],
-            engine.prior,
-            means,
-            units * size,
-            left[:, kept],
-            singular[kept],
-            right[kept],
-        )
+        left, singular, right = _decompose(block / size)
+        return cls(rows, response, engine.prior, means, units * size, left, singular, right)
 
     def prepare(self, columns: Matrix, ratio: float) -> AbstractPrepared:
         """Columns of the table, ready for models that contain the remainder, too."""
@@ -123,6 +114,7 @@ class Remainder:
             effects=plain - moved @ fit.coefficients[1:],
             effects_covariance=within - shared[:, 1:] @ moved.T,
             shared=shared,
+            shift=np.zeros(fit.coefficients.size + self.means.size),
         )
 
     def _spread(self, ratio: float) -> FloatArray:
@@ -134,3 +126,47 @@ class Remainder:
 
     def _engine(self, ratio: float) -> GaussianEngine:
         return GaussianEngine(self._whiten(self.response[:, None], ratio)[:, 0], self.prior)
+
+
+def gaussian_quadratic(
+    engine: GaussianEngine, columns: Matrix, units: FloatArray, beside: Matrix
+) -> Quadratic:
+    """Products of the columns in their units and the response, beside columns of a model.
+
+    The response and the columns are what regressions on these leave of them.
+    """
+    rows, response = _observations(engine)
+    known = np.hstack([np.ones((rows.size, 1)), _standardised(beside[rows])])
+    basis = np.linalg.qr(known)[0]
+    block = (columns[rows] - columns[rows].mean(axis=0)) / units
+    block -= basis @ (basis.T @ block)
+    left = response - basis @ (basis.T @ response)
+    return Quadratic(
+        block.T @ block, block.T @ left, float(left @ left), float(rows.size - known.shape[1])
+    )
+
+
+def _observations(engine: GaussianEngine) -> tuple[IntArray, Column]:
+    """Rows of the table, those of weight two twice, and the response without the offset."""
+    weights = np.ones(engine.n_rows) if engine.weights is None else engine.weights
+    rows = np.repeat(np.arange(engine.n_rows), weights.astype(np.int64))
+    response = engine.response if engine.offset is None else engine.response - engine.offset
+    return rows, response[rows]
+
+
+def _standardised(columns: Matrix) -> Matrix:
+    sds = columns.std(axis=0)
+    return np.asarray((columns - columns.mean(axis=0)) / np.where(sds > 0.0, sds, 1.0))
+
+
+def _decompose(block: Matrix) -> tuple[Matrix, FloatArray, Matrix]:
+    """Singular value decomposition; of a long table by that of its products."""
+    if block.shape[0] <= block.shape[1]:
+        left, singular, right = np.linalg.svd(block, full_matrices=False)
+        # What is left of columns that depend on others is rounding noise.
+        kept = singular > 1e-8 * singular[0]
+        return left[:, kept], singular[kept], right[kept]
+    values, vectors = np.linalg.eigh(block.T @ block)
+    kept = values > 1e-12 * values[-1]
+    singular = np.sqrt(values[kept])
+    return block @ (vectors[:, kept] / singular), singular, vectors[:, kept].T

@@ -133,6 +133,7 @@ _REMAINDER = {
     "remainder_probability": ArrayOf("<f8", ("remainder",), low=0.0, high=_ONE),
     "remainder_members": ArrayOf("<i8", (None,), low=0, below="remainder_features"),
     "remainder_fitted": ArrayOf("<f8", ("remainder", 2)),
+    "remainder_shifts": ArrayOf("<f8", ("remainder_coefficients",), low=-FINITE, high=FINITE),
 }
 _JOINT = {
     **joint_arrays("averaged", "averaged"),

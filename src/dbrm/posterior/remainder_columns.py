@@ -1,108 +1,271 @@
-r"""The columns of a remainder: every covariate, straight and bent.
+r"""The columns of a remainder: every covariate, straight and bent, and products of them.
 
 A covariate bends at a few quantiles: :math:`\max(0, x - c)` for each knot :math:`c`, so that its
-effect is a broken line, with changes of slope that are alike before the data.
+effect is a broken line, with changes of slope that are alike before the data. Products are those of
+columns about their means, :math:`(x - \bar x)(z - \bar z)`, so that they are free of the straight
+effects of both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import log
 from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, Mask, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.data import Recipe, Table
-from dbrm.features import Feature, covariate, get_transform, modify
+from dbrm.features import Feature, covariate, get_transform, modify, multiply
 
-__all__ = ["RemainderColumns"]
+__all__ = ["Covariates", "RemainderColumns"]
 
 # Knots of a covariate, and values that it must have.
 _KNOTS, _FEWEST_VALUES = 6, 5
+# Prior means of the log variances of bends and products, those of straight effects being zero.
+_BENDS, _PRODUCTS = -1.2, -1.7
+# Product columns at most.
+_MOST_PRODUCTS = 120
+# A column further from zero than this, in its standard deviations, is in no product.
+_FARTHEST = 1_000.0
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RemainderColumns:
-    """Columns, and units in which every covariate of the user's table varies alike.
+    """Columns in groups of effects that are alike before the data.
 
     Parameters
     ----------
-    features, values, units
-        Of the covariates, then of the bends.
-    bent
-        Which of them are bends.
-    long_tailed
-        Which of them belong to a column that is there on the log scale, too.
+    features
+        In terms of which predictions are spelt.
+    values
+        The columns, :math:`Z = F C + c` with the values :math:`F` of the features.
+    change, constants
+        :math:`C` and :math:`c`.
+    units
+        Of the columns. To begin with the squares of a group's columns, in these units, add up to
+        a variance of one.
+    groups, centre
+        Group of each column, and the prior mean of the log variance of each group.
+    owner
+        Covariate of the user's table that each column belongs to; -1 for products.
     """
 
     features: tuple[Feature, ...]
     values: Matrix
+    change: Matrix
+    constants: FloatArray
     units: FloatArray
-    bent: Mask
-    long_tailed: Mask
+    groups: IntArray
+    centre: FloatArray
+    owner: IntArray
+
+    def with_variances(self, log_variances: FloatArray) -> "RemainderColumns":
+        """In units in which all effects have the same variance, given those of the groups."""
+        return replace(self, units=self.units / np.exp(0.5 * log_variances)[self.groups])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Covariate:
+    """The columns of one covariate of the user's table.
+
+    Parameters
+    ----------
+    straight
+        Positions of its columns.
+    alike
+        Whether their effects are alike as they are, those of levels; otherwise in units of their
+        standard deviations.
+    doubled
+        Position of a long-tailed column that is there on the log scale, too; otherwise -1.
+    """
+
+    straight: IntArray
+    alike: bool
+    doubled: int
+
+    def columns(self, *, logs: bool) -> IntArray:
+        """Its columns, with the logarithm alone where it is there on both scales."""
+        return self.straight[self.straight != self.doubled] if logs else self.straight
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """The covariates of the user's table, with what a remainder can contain of each."""
+
+    table: Table
+    parts: tuple[_Covariate, ...]
 
     @classmethod
-    def of(cls, table: Table, recipe: Recipe) -> "RemainderColumns":
-        """The covariates of the table and their bends."""
-        hinge = get_transform("hinge")
-        units = table.values.std(axis=0)
-        place: Mapping[str, int] = {name: j for j, name in enumerate(table.names)}
-        features: list[Feature] = [*map(covariate, table.names)]
-        columns, own_units = [table.values], [units]
-        owner = list(range(table.n_columns))
-        doubled = {
-            place[rule.name]
-            for rule in recipe.columns
-            if rule.log_scale is not None and {rule.name, rule.log_column} <= place.keys()
-        }
+    def of(cls, table: Table, recipe: Recipe) -> "Covariates":
+        """Those of which the table has columns."""
+        place = {name: j for j, name in enumerate(table.names)}
+        parts = []
         for rule in recipe.columns:
-            own = [place[name] for name in rule.outputs if name in place]
-            if rule.kind == "categorical":
-                # The effects of all levels are alike before the data.
-                units[own] = np.sqrt(np.sum(units[own] ** 2))
-                continue
-            units[own] *= np.sqrt(len(own))
-            for j in own:
-                column = table.values[:, j]
-                knots = _knots(column)
-                if not knots.size:
-                    continue
-                bends = np.maximum(column[:, None] - knots, 0.0)
-                unit = np.sqrt(len(own) * np.sum(bends.var(axis=0)))
-                features += [modify(hinge, features[j], knot) for knot in knots.tolist()]
-                columns.append(bends)
-                owner += [j] * knots.size
-                own_units.append(np.full(knots.size, unit))
-        values = np.hstack(columns)
-        bent = np.arange(values.shape[1]) >= table.n_columns
-        long_tailed = np.isin(owner, list(doubled))
-        return cls(tuple(features), values, np.concatenate(own_units), bent, long_tailed)
+            own = np.array([place[name] for name in rule.outputs if name in place], dtype=np.int64)
+            both = rule.log_scale is not None and {rule.name, rule.log_column} <= place.keys()
+            doubled = place[rule.name] if both else -1
+            if own.size:
+                parts.append(_Covariate(own, rule.kind == "categorical", doubled))
+        return cls(table, tuple(parts))
 
-    def kinds(self, shares: Sequence[float]) -> list["RemainderColumns"]:
-        """With bends that have these shares of the variance, where there are any.
+    @cached_property
+    def has_logs(self) -> bool:
+        """Whether some column is there on the log scale, too."""
+        return any(part.doubled >= 0 for part in self.parts)
 
-        Each with all columns, and with logarithms in place of long-tailed ones, if there are any.
-        """
-        found = [self._with_share(share) for share in shares if share == 0.0 or self.bent.any()]
-        if not self.long_tailed.any():
-            return found
-        return [*found, *(columns.take(~columns.long_tailed) for columns in found)]
+    @cached_property
+    def _centred(self) -> tuple[FloatArray, FloatArray]:
+        values = self.table.values
+        return values.mean(axis=0), values.std(axis=0)
 
-    def take(self, kept: Mask) -> "RemainderColumns":
-        """Some of the columns."""
+    @cached_property
+    def _knots(self) -> list[FloatArray]:
+        return [_knots(column) for column in self.table.values.T]
+
+    def columns(
+        self, *, bends: bool, logs: bool, pairs: Sequence[tuple[int, int]] = ()
+    ) -> RemainderColumns:
+        """Straight effects, perhaps with bends, with logarithms alone, with products of pairs."""
+        straight = [part.columns(logs=logs) for part in self.parts]
+        used = np.concatenate(straight)
+        names = self.table.names
+        features: list[Feature] = [covariate(names[j]) for j in used]
+        groups = [_Group(self.table.values[:, own], owner) for owner, own in enumerate(straight)]
+        groups = [
+            group if part.alike else group.standardised()
+            for group, part in zip(groups, self.parts, strict=True)
+        ]
+        if bends:
+            for owner, own in enumerate(straight):
+                found = [(j, self._knots[j]) for j in own if self._knots[j].size]
+                if found:
+                    features += list(_bent_features(names, found))
+                    groups.append(_bent(self.table.values, found, owner))
+        n_own = len(features)
+        products = [self._product_columns(i, j) for i, j in pairs]
+        left, right = (np.concatenate([[], *side]).astype(np.int64) for side in _sides(products))
+        features += [
+            multiply(covariate(names[j]), covariate(names[k]))
+            for j, k in zip(left, right, strict=True)
+        ]
+        change = np.eye(len(features))
+        constants = np.zeros(len(features))
+        if left.size:
+            means, _ = self._centred
+            position = np.zeros(len(names), dtype=np.int64)
+            position[used] = np.arange(used.size)
+            places = n_own + np.arange(left.size)
+            change[position[left], places] -= means[right]
+            change[position[right], places] -= means[left]
+            constants[places] = means[left] * means[right]
+            groups.append(self._products(products))
+        count = len(self.parts)
         return RemainderColumns(
-            tuple(self.features[j] for j in np.flatnonzero(kept)),
-            self.values[:, kept],
-            self.units[kept],
-            self.bent[kept],
-            self.long_tailed[kept],
+            features=tuple(features),
+            values=np.hstack([group.values for group in groups]),
+            change=change,
+            constants=constants,
+            units=np.concatenate([group.units for group in groups]),
+            groups=np.repeat(np.arange(len(groups)), [group.units.size for group in groups]),
+            centre=np.array(
+                [group.centre - (0.0 if group.owner < 0 else log(count)) for group in groups]
+            ),
+            owner=np.repeat(
+                [group.owner for group in groups], [group.units.size for group in groups]
+            ),
         )
 
-    def _with_share(self, share: float) -> "RemainderColumns":
-        if share == 0.0:
-            return self.take(~self.bent)
-        scale = np.where(self.bent, np.sqrt(share), np.sqrt(1.0 - share))
-        return replace(self, units=self.units / scale)
+    def strongest_pairs(self, strength: FloatArray) -> list[tuple[int, int]]:
+        """Pairs of covariates with the largest products of these strengths, as many as may be."""
+        sizes = [self._for_products(part).size for part in self.parts]
+        pairs = [(i, j) for i, j in combinations(range(len(self.parts)), 2) if sizes[i] * sizes[j]]
+        pairs.sort(key=lambda pair: -strength[pair[0]] * strength[pair[1]])
+        found, left = [], _MOST_PRODUCTS
+        for i, j in pairs:
+            if sizes[i] * sizes[j] <= left:
+                found.append((i, j))
+                left -= sizes[i] * sizes[j]
+        return found
+
+    def _for_products(self, part: _Covariate) -> IntArray:
+        means, sds = self._centred
+        own = part.columns(logs=True)
+        return own[np.abs(means[own]) <= _FARTHEST * sds[own]]
+
+    def _product_columns(self, i: int, j: int) -> tuple[IntArray, IntArray]:
+        """Pairs of columns of two covariates whose products vary."""
+        left, right = (self._for_products(self.parts[k]) for k in (i, j))
+        left, right = np.repeat(left, right.size), np.tile(right, left.size)
+        values = self.table.values
+        kept = np.ptp(values[:, left] * values[:, right], axis=0) > 0.0
+        return left[kept], right[kept]
+
+    def _products(self, products: Sequence[tuple[IntArray, IntArray]]) -> "_Group":
+        """Products of columns about their means; those of each two covariates vary alike.
+
+        Among these, products of levels are alike as they are, others in units of their factors.
+        """
+        means, sds = self._centred
+        unit = sds.copy()
+        for part in self.parts:
+            if part.alike:
+                unit[part.straight] = 1.0
+        values = (self.table.values - means) / unit
+        columns, scales = [], []
+        for left, right in products:
+            own = values[:, left] * values[:, right]
+            size = np.sqrt(own.var(axis=0).sum())
+            columns.append(own * unit[left] * unit[right])
+            scales.append(unit[left] * unit[right] * size)
+        return _Group(np.hstack(columns), -1, _PRODUCTS, np.concatenate(scales))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Columns whose effects are alike in their units; prior mean of their log variance."""
+
+    values: Matrix
+    owner: int
+    centre: float = 0.0
+    scale: FloatArray | None = None
+
+    def standardised(self) -> "_Group":
+        """In units of the standard deviations of the columns."""
+        return replace(self, scale=self.values.std(axis=0))
+
+    @property
+    def units(self) -> FloatArray:
+        """Units in which the variances of the columns add up to one."""
+        own = np.ones(self.values.shape[1]) if self.scale is None else self.scale
+        return np.asarray(own * np.sqrt(np.sum(self.values.var(axis=0) / own**2)))
+
+
+def _sides(
+    products: Sequence[tuple[IntArray, IntArray]],
+) -> tuple[list[IntArray], list[IntArray]]:
+    return [left for left, _ in products], [right for _, right in products]
+
+
+def _bent(values: Matrix, found: Sequence[tuple[int, FloatArray]], owner: int) -> _Group:
+    """The bends of a covariate; those of each of its columns vary alike."""
+    parts = [np.maximum(values[:, [j]] - knots, 0.0) for j, knots in found]
+    scale = [np.full(part.shape[1], np.sqrt(part.var(axis=0).sum())) for part in parts]
+    return _Group(np.hstack(parts), owner, _BENDS, np.concatenate(scale))
+
+
+def _bent_features(
+    names: Sequence[str], found: Sequence[tuple[int, FloatArray]]
+) -> Iterator[Feature]:
+    hinge = get_transform("hinge")
+    for j, knots in found:
+        for knot in knots.tolist():
+            yield modify(hinge, covariate(names[j]), knot)
 
 
 def _knots(column: Column) -> FloatArray:
@@ -112,4 +275,5 @@ def _knots(column: Column) -> FloatArray:
         return np.empty(0)
     levels = np.arange(1, _KNOTS + 1) / (_KNOTS + 1)
     knots = np.unique(np.quantile(column, levels, method="closest_observation"))
-    return np.asarray(knots[(knots > values[0]) & (knots < values[-1])])
+    kept: Mask = (knots > values[0]) & (knots < values[-1])
+    return np.asarray(knots[kept])

@@ -237,6 +237,7 @@ def _pack_remainder(remainder: RemainderModels) -> Arrays:
         "remainder_probability": remainder.probability,
         "remainder_members": np.concatenate(remainder.models),
         "remainder_fitted": remainder.fitted,
+        "remainder_shifts": np.concatenate(remainder.shifts),
     }
 
 
@@ -253,11 +254,15 @@ def _unpack_remainder(
     inputs = {name for feature in features for name in feature.covariates}
     refuse_unless(all(covariate(name).text in ranges for name in inputs), "ranges")
     _check_ranges(arrays["remainder_fitted"], None)
+    shifts = [np.zeros_like(fit.coefficients) for fit in fits]
+    if "remainder_shifts" in arrays:
+        shifts = _split("remainder_shifts", arrays, arrays["remainder_sizes"])
     return RemainderModels(
         probability=arrays["remainder_probability"],
         features=tuple(features),
         models=_split("remainder_members", arrays, sizes),
         fits=fits,
+        shifts=shifts,
         ranges=ranges,
         fitted=arrays["remainder_fitted"],
     )

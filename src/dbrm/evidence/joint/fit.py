@@ -32,6 +32,27 @@ class JointFit:
     coefficients: Matrix
     covariance: Matrix
 
+    def transformed(self, change: Matrix, shift: Matrix) -> "JointFit":
+        """The same model in terms of other columns.
+
+        Parameters
+        ----------
+        change
+            What a column here (columns) is of the constant (first row) and of the others.
+        shift
+            What a constant in the predictors does to the ancillary parameters, as in
+            `JointLikelihood`.
+        """
+        a, m = self.ancillary.size, self.coefficients.shape[1]
+        ancillary = self.ancillary + shift @ (change[0] @ self.coefficients)
+        full = np.block(
+            [
+                [np.eye(a), np.kron(change[:1], shift)],
+                [np.zeros(((len(change) - 1) * m, a)), np.kron(change[1:], np.eye(m))],
+            ]
+        )
+        return JointFit(ancillary, change[1:] @ self.coefficients, full @ self.covariance @ full.T)
+
     def first_predictor(self, likelihood: "JointLikelihood") -> tuple[FloatArray, Matrix]:
         """Coefficients of the first predictor, intercept first, and their covariance.
 

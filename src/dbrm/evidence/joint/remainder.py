@@ -1,17 +1,18 @@
 r"""A remainder beside the features of a model of classes, by Laplace's method.
 
 .. math:: \eta_k = \alpha_k + \sum_{F \in M} \beta_{Fk} F + \sqrt\tau \sum_j u_{jk} z_j, \qquad
-    (u_{j1}, \ldots, u_{jm}) \sim N(0, P^{-1}),
+    (u_{j1}, \ldots, u_{jm}) \sim N(0, Q^{-1}),
 
-with columns :math:`z_j` as in `dbrm.evidence.remainder`, and a precision matrix :math:`P` that
-treats all classes alike. As in `dbrm.evidence.glm_remainder` Jeffreys' prior of :math:`\alpha`
-and :math:`\beta` cancels, so that at the joint mode, where the :math:`q` columns have the
-information :math:`Z' W Z`,
+with columns :math:`z_j` as in `dbrm.evidence.remainder`, and a precision matrix :math:`Q` that
+treats all classes alike. As in `dbrm.evidence.glm_remainder` the coefficients of features have a
+proper prior with the information of :math:`1/c` observations at the null model, so that with
+:math:`P` the precision of coefficients and effects, and :math:`I` their information at the joint
+mode,
 
-.. math:: \log p(y \mid M, \tau) = \hat\ell - \tfrac12 \sum_j \hat u_j' P \hat u_j
-    + \tfrac q2 \log |P| - \tfrac12 \log |I_q \otimes P + \tau Z' W Z| + c_p ,
+.. math:: \log p(y \mid M, \tau) = \hat\ell - \tfrac12 \hat\theta' P \hat\theta
+    + \tfrac12 \log |P| - \tfrac12 \log |I + P| + c_0 ,
 
-where :math:`c_p` is the constant of a model of that size without a remainder.
+where :math:`c_0` is the constant of the null model.
 
 It sees columns, never features.
 """
@@ -24,9 +25,10 @@ from typing import Self, final
 import numpy as np
 import scipy.linalg
 
-from dbrm._typing import FloatArray, IntArray, Matrix
+from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence.base import ModelFit
 from dbrm.evidence.glm_prior import glm_prior
+from dbrm.evidence.glm_remainder import mix_widths
 from dbrm.evidence.joint.classes import ClassFamily
 from dbrm.evidence.joint.engine import JointEngine
 from dbrm.evidence.joint.fit import JointFit
@@ -57,6 +59,10 @@ class JointMode:
     precision: Matrix
     n_ancillary: int
     n_columns: int
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.maximum.log_likelihood
 
     @property
     def parameters(self) -> FloatArray:
@@ -115,6 +121,11 @@ class JointRemainder:
         size = sqrt(float(share @ np.sum(block**2, axis=1)))
         return cls(engine, means, units * size, np.ascontiguousarray((block / size).T))
 
+    @classmethod
+    def nothing(cls, engine: JointEngine) -> Self:
+        """No remainder at all: models of features under the same prior."""
+        return cls(engine, np.empty(0), np.empty(0), np.empty((0, engine.n_rows)))
+
     @staticmethod
     def is_possible(engine: JointEngine) -> bool:
         """Whether the response has classes, and Jeffreys' rule gives the prior."""
@@ -125,69 +136,88 @@ class JointRemainder:
         return isinstance(engine.family, ClassFamily) and not (prior.strict or always)
 
     def find_mode(
-        self, columns: Matrix, ratio: float, start: FloatArray | None = None
+        self,
+        columns: Matrix,
+        ratio: float,
+        start: FloatArray | None = None,
+        width: float = 1.0,
     ) -> JointMode:
-        """The mode of the model with exactly these columns, from that of another ratio."""
-        return self._find_mode(self.engine.prepare(columns), ratio, start)
-
-    def fit(self, columns: Matrix, ratio: float, into: IntArray) -> ModelFit:
-        """Fit the model with exactly these columns.
+        """The mode of the model with exactly these columns, from that of another ratio.
 
         Parameters
         ----------
-        into
-            Position of each column, then of each column of the remainder, among those of the fit;
-            the coefficients of columns with one position are added.
+        width
+            :math:`c`, the prior variance of coefficients in those of unit information.
+        """
+        return self._find_mode(self.engine.prepare(columns), ratio, start, width)
+
+    def wide_log_evidence(self, columns: Matrix) -> float:
+        """Log evidence of the model with exactly these columns, under Zellner's and Siow's prior.
+
+        Not with a remainder.
+        """
+        return mix_widths(lambda width, start: self.find_mode(columns, 1.0, start, width))
+
+    def fit(self, columns: Matrix, ratio: float) -> ModelFit:
+        """Fit the model with exactly these columns; those of the remainder follow, in their units.
+
+        Its parameters are certain: where classes are separated the normal distribution around
+        the mode is far too wide, and probabilities that integrate over it too near to each other.
         """
         population = self.engine.prepare(columns)
-        mode = self._find_mode(population, ratio, None)
+        mode = self._find_mode(population, ratio, None, 1.0)
         likelihood = self.engine.joint
         a, m = len(likelihood.shift), likelihood.n_predictors
-        location = np.concatenate([population.location, self.means])
-        unit = np.concatenate([population.scale, self.units / sqrt(ratio)])
-        change = np.zeros((a + (int(into.max()) + 1) * m, mode.parameters.size))
-        change[:a, :a] = np.eye(a)
-        for j, place in enumerate(into.tolist()):
-            own, to = slice(a + j * m, a + (j + 1) * m), slice(a + place * m, a + (place + 1) * m)
-            change[:a, own] = -location[j] / unit[j] * likelihood.shift
-            change[to, own] += np.eye(m) / unit[j]
-        parameters = change @ mode.parameters
-        joint = JointFit(
-            parameters[:a], parameters[a:].reshape(-1, m), change @ mode.covariance @ change.T
-        )
-        coefficients, covariance = joint.first_predictor(likelihood)
+        slope = np.concatenate([1.0 / population.scale, np.full(len(self.block), sqrt(ratio))])
+        constant = np.zeros(slope.size)
+        constant[: population.size] = -population.location / population.scale
+        coefficients = mode.parameters[a:].reshape(-1, m)
+        certain = np.zeros((mode.parameters.size, mode.parameters.size))
+        joint = JointFit(mode.parameters[:a], coefficients, certain)
+        joint = joint.transformed(np.vstack([constant, np.diag(slope)]), likelihood.shift)
+        return self.report(joint, mode)
+
+    def report(self, joint: JointFit, found: JointMode | ModelFit) -> ModelFit:
+        """A fit with these parameters, and the rest of what was found."""
+        coefficients, covariance = joint.first_predictor(self.engine.joint)
         return ModelFit(
-            log_evidence=mode.log_evidence,
-            log_likelihood=mode.maximum.log_likelihood,
+            log_evidence=found.log_evidence,
+            log_likelihood=found.log_likelihood,
             coefficients=coefficients,
             covariance=covariance,
             dispersion=1.0,
             degrees_of_freedom=inf,
-            status=Status.OK if mode.log_evidence > -inf else Status.NOT_CONVERGED,
+            status=Status.OK if found.log_evidence > -inf else Status.NOT_CONVERGED,
             joint=joint,
         )
 
     def _find_mode(
-        self, population: JointPopulation, ratio: float, start: FloatArray | None
+        self, population: JointPopulation, ratio: float, start: FloatArray | None, width: float
     ) -> JointMode:
         likelihood, size = self.engine.joint, population.size
         a, m, q = len(likelihood.shift), likelihood.n_predictors, len(self.block)
         free = a + size * m
-        alike = likelihood.exchangeable_precision
         penalty = np.zeros((free + q * m, free + q * m))
-        penalty[free:, free:] = np.kron(np.eye(q), alike)
+        penalty[a:free, a:free] = self._unit_information(population.columns) / width
+        penalty[free:, free:] = np.kron(np.eye(q), likelihood.exchangeable_precision)
         design = np.vstack([population.columns, sqrt(ratio) * self.block])
         if start is None:
-            start = np.concatenate([likelihood.start(), np.zeros(penalty.shape[0] - a)])
+            start = np.concatenate([likelihood.start(), np.zeros(len(penalty) - a)])
         found = maximise(likelihood, design, population.offset, start, penalty)
         precision = found.information + penalty
-        independent = population.is_independent(np.arange(size))
         value = -inf
-        if found.status is Status.OK and independent and population.prior.is_defined(size):
-            effects = found.parameters
-            value = found.log_likelihood - 0.5 * float(effects @ penalty @ effects)
-            value += 0.5 * q * float(np.linalg.slogdet(alike)[1])
-            value -= 0.5 * float(np.linalg.slogdet(precision[free:, free:])[1])
-            value = population.prior.table.table.value(value, 0.0, 0.0, size)
-            value += population.prior.constant
+        if found.status is Status.OK and population.is_independent(np.arange(size)):
+            theta, prior = found.parameters, population.prior
+            value = found.log_likelihood - 0.5 * float(theta @ penalty @ theta)
+            value += 0.5 * float(np.linalg.slogdet(penalty[a:, a:])[1])
+            value -= 0.5 * float(np.linalg.slogdet(precision[a:, a:])[1])
+            value = prior.table.table.value(value, 0.0, 0.0, 0) + prior.constant
         return JointMode(float(value), found, precision, a, size)
+
+    def _unit_information(self, columns: Matrix) -> Matrix:
+        """Information of one observation about the coefficients, where all rows are alike."""
+        likelihood = self.engine.joint
+        null = likelihood.start()
+        eta = np.zeros((likelihood.n_predictors, likelihood.n_rows))
+        information = likelihood.at(null, eta).information(columns)
+        return np.asarray(information[null.size :, null.size :] / likelihood.n)

@@ -7,6 +7,7 @@ from scipy.special import expit, log_softmax
 from dbrm.evidence import GlmEngine, Jeffreys, Observations, build_engine, find_family
 from dbrm.evidence.coefficient_priors import Normal
 from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.evidence.joint.fit import JointFit
 from dbrm.evidence.joint.remainder import JointRemainder
 
 RATIO = 0.7
@@ -41,12 +42,17 @@ def test_two_classes_are_a_logistic_model(rng):
     # The other one's steps end a little earlier.
     assert found.log_evidence == pytest.approx(wanted.log_evidence, abs=2e-5)
     np.testing.assert_allclose(found.wald, wanted.wald, rtol=1e-4)
-    fit, other = joint.fit(own, RATIO, np.arange(4)), glm.fit(own, 2.0 * RATIO)
-    assert fit.joint is not None
-    np.testing.assert_allclose(fit.coefficients[2:], other.effects / glm.units, rtol=1e-4)
-    np.testing.assert_allclose(
-        fit.covariance[2:, 2:], other.effects_covariance / np.outer(glm.units, glm.units), rtol=1e-4
-    )
+    fit, other = joint.fit(own, RATIO), glm.fit(own, 2.0 * RATIO)
+    np.testing.assert_allclose(fit.coefficients[:2], other.fit.coefficients, rtol=1e-4)
+    np.testing.assert_allclose(fit.coefficients[2:], other.effects, rtol=1e-4)
+
+
+def test_the_evidence_without_a_remainder_is_that_of_a_logistic_model(rng):
+    columns = rng.normal(size=(80, 2))
+    y = (rng.uniform(size=80) < expit(columns @ [1.0, 0.5])).astype(float)
+    found = JointRemainder.nothing(classes_engine(y)).wide_log_evidence(columns)
+    wanted = GlmRemainder.nothing(GlmEngine(y, UNIT)).wide_log_evidence(columns)
+    assert found == pytest.approx(wanted, abs=2e-5)
 
 
 def test_which_class_is_the_first_does_not_matter(rows):
@@ -57,9 +63,9 @@ def test_which_class_is_the_first_does_not_matter(rows):
         remainder = JointRemainder.of(
             classes_engine(np.array(order)[y.astype(int)].astype(float)), columns, units(columns)
         )
-        fit = remainder.fit(own, RATIO, np.arange(5))
+        fit = remainder.fit(own, RATIO)
         values.append(fit.log_evidence)
-        design = np.hstack([own, columns])
+        design = np.hstack([own, (columns - remainder.means) / remainder.units])
         chances.append(family.probabilities(fit.joint, design, np.zeros(90))[:, order])
     assert values[0] == pytest.approx(values[1], abs=1e-8)
     np.testing.assert_allclose(chances[0], chances[1], atol=1e-7)
@@ -103,32 +109,32 @@ def test_evidence_is_that_of_dense_matrices(rows):
     assert mode.log_evidence == pytest.approx(wanted + constant, abs=1e-4)
 
 
-def test_columns_of_one_position_add_up(rows):
+def test_other_columns_change_the_spelling_only(rows):
+    """Effects of a model's own column and of the remainder's are one coefficient."""
     columns, _, y = rows
-    remainder = JointRemainder.of(classes_engine(y), columns, units(columns))
+    engine = classes_engine(y)
+    remainder = JointRemainder.of(engine, columns, units(columns))
     family, offset = find_family("multinomial"), np.zeros(90)
-    apart = remainder.fit(columns[:, 1:2], RATIO, np.arange(5))
-    merged = remainder.fit(columns[:, 1:2], RATIO, np.array([1, 0, 1, 2, 3]))
-    design = np.hstack([columns[:, 1:2], columns])
+    apart = remainder.fit(columns[:, 1:2], RATIO).joint
+    change = np.zeros((5, 5))
+    change[2, 0] = 1.0
+    change[0, 1:] = -remainder.means / remainder.units
+    change[np.arange(1, 5), np.arange(1, 5)] += 1.0 / remainder.units
+    spread = np.linalg.inv(remainder.find_mode(columns[:, 1:2], RATIO).precision)
+    apart = JointFit(apart.ancillary, apart.coefficients, spread)
+    design = np.hstack([columns[:, 1:2], (columns - remainder.means) / remainder.units])
     np.testing.assert_allclose(
-        family.mean_probabilities(merged.joint, columns, offset),
-        family.mean_probabilities(apart.joint, design, offset),
+        family.mean_probabilities(apart.transformed(change, engine.joint.shift), columns, offset),
+        family.mean_probabilities(apart, design, offset),
         atol=1e-9,
     )
 
 
-def test_without_variance_it_is_the_plain_model(rows):
-    columns, own, y = rows
-    engine = classes_engine(y)
-    mode = JointRemainder.of(engine, columns, units(columns)).find_mode(own, 1e-12)
-    assert mode.log_evidence == pytest.approx(engine.log_evidence(own)[0], abs=1e-6)
-
-
-def test_columns_that_separate_or_depend_have_no_mode(rows):
+def test_columns_that_depend_have_no_mode_but_those_that_separate_have(rows):
     columns, own, y = rows
     remainder = JointRemainder.of(classes_engine(y), columns, units(columns))
-    assert remainder.find_mode(y[:, None], RATIO).log_evidence == -np.inf
     assert remainder.find_mode(own[:, [0, 0]], RATIO).log_evidence == -np.inf
+    assert np.isfinite(remainder.find_mode(y[:, None], RATIO).log_evidence)
 
 
 def test_ordered_classes_have_one_too_but_not_every_prior(rows):
