@@ -1,5 +1,7 @@
 """Responses of classes from data to predictions: `dbrm.fit`, files, reports, the command line."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -191,6 +193,16 @@ def test_weak_effects_of_many_covariates_are_predicted(weakly, tmp_path):
         return np.mean(np.sum(truth * np.log(truth / p.predict_proba(new)), axis=1))
 
     assert divergence(posterior) < 0.8 * divergence(alone)
+    # The order in which features are listed does not matter.
+    models, table = posterior._predictive, posterior._inner_recipe.apply(X)
+    last = len(models.features) - 1
+    turned = replace(
+        models,
+        features=models.features[::-1],
+        models=[last - members for members in models.models],
+    )
+    found = [np.vstack([b.probabilities for b in m.blocks(table)]) for m in (models, turned)]
+    np.testing.assert_allclose(*found, atol=1e-12)
     posterior.save(tmp_path / "trees.dbrm")
     loaded = dbrm.load(tmp_path / "trees.dbrm")
     np.testing.assert_array_equal(loaded.predict_proba(new[:50]), posterior.predict_proba(new[:50]))

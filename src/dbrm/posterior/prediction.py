@@ -189,11 +189,12 @@ class AveragedModels:
         )
 
     def _designs(self, designs: tuple[Matrix, Matrix | None]) -> list[Matrix]:
-        """Columns of each model; linear models may have a design of their own."""
+        """Columns of each model in its order; linear models may have a design of their own."""
         held, linear = (None if d is None else np.where(np.isfinite(d), d, 0.0) for d in designs)
         assert held is not None
         own = [held if linear is None or not is_linear else linear for is_linear in self.is_linear]
-        return [d[:, uses] for d, uses in zip(own, self._uses.T, strict=True)]
+        terms, model = self._places
+        return [d[:, terms[model == number]] for number, d in enumerate(own)]
 
     def dropped_mass(self, table: Table) -> Column:
         """Posterior share of the models that are undefined or overflow, by row."""
