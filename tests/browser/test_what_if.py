@@ -97,24 +97,37 @@ def interval(page, name):
     return [float(ends.get_attribute(f"data-{end}")) for end in ("lower", "upper")]
 
 
-@pytest.mark.parametrize("width", [400, 800, 1400])
-def test_predictions_are_those_of_predict(opened, table, width):
-    """Typical rows, and one far outside the training range, which is held at its edge."""
-    posterior, open_ = opened
-    page = open_(width)
+@pytest.fixture(scope="module")
+def expected(opened, table):
+    """Typical rows, one far outside the training range, and what Python says of each."""
+    posterior, _ = opened
     rows = table.iloc[[3, 77]]
     rows = pd.concat([rows, rows.iloc[[0]].assign(**{"size": 1e4, "b & <i>": -30.0})])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dbrm.errors.DBRMWarning)
+        # One by one, as the page has them: quantiles of several rows are found on one grid.
+        return rows, [
+            (
+                posterior.predict(row)[0],
+                posterior.predict_interval(row, of="mean")[0],
+                posterior.predict_interval(row)[0],
+            )
+            for row in (rows.iloc[[position]] for position in range(len(rows)))
+        ]
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_predictions_are_those_of_predict(opened, expected, width):
+    """The row far outside is held at the edge."""
+    posterior, open_ = opened
+    page = open_(width)
+    rows, numbers = expected
     names = posterior.portable()["names"]
-    for position in range(len(rows)):
+    for position, (known_mean, of_mean, of_response) in enumerate(numbers):
         row = rows.iloc[[position]]
         set_row(page, row.iloc[0].to_dict())
         mean, baseline, parts = answer(page)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dbrm.errors.DBRMWarning)
-            expected = posterior.predict(row)[0]
-            of_mean = posterior.predict_interval(row, of="mean")[0]
-            of_response = posterior.predict_interval(row)[0]
-        assert mean == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
+        assert mean == pytest.approx(known_mean, rel=CLOSE, abs=CLOSE)
         np.testing.assert_allclose(interval(page, "of-mean"), of_mean, rtol=CLOSE, atol=CLOSE)
         if posterior.family.name != "binomial":
             found = interval(page, "of-response")

@@ -150,7 +150,7 @@ def test_chains_agree_on_the_weights_of_every_feature(rng, strategy, pose):
         transforms=("tanh", "step[q0.5]"),
         operators=Operators(1, 1, 1, 6, informed=0.0),
         max_complexity=14,
-        n_populations=25,
+        n_populations=16,
     )
     effort = {} if strategy == 1 else {"restarts": 2, "max_iterations": 15}
     quick = replace(resolve_strategy(strategy), **effort)
