@@ -27,8 +27,9 @@ _KNOTS, _FEWEST_VALUES = 6, 5
 _BENDS, _PRODUCTS = -1.2, -1.7
 # A column further from zero than this, in its standard deviations, is in no product.
 _FARTHEST = 1_000.0
-# Effective rows of a product of two columns of numbers.
-_HANDFUL = 16.0
+# Fewest effective rows of a product of two columns of numbers; of few rows this share of them. A
+# product of two normal columns has a ninth.
+_HANDFUL, _SHARE = 16.0, 1 / 16
 
 
 @final
@@ -210,7 +211,8 @@ class Covariates:
         kept = np.ptp(self.table.values[:, left] * self.table.values[:, right], axis=0) > 0.0
         if not (self.parts[i].alike or self.parts[j].alike):
             squares = (products - products.mean(axis=0)) ** 2
-            kept &= squares.sum(axis=0) ** 2 >= _HANDFUL * (squares**2).sum(axis=0)
+            least = min(_HANDFUL, _SHARE * len(squares))
+            kept &= squares.sum(axis=0) ** 2 >= least * (squares**2).sum(axis=0)
         return left[kept], right[kept]
 
     def _products(self, products: Sequence[tuple[IntArray, IntArray]]) -> "_Group":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence import GaussianEngine, GlmEngine
@@ -75,7 +76,8 @@ def find_kinds(
 ) -> list[Kind]:
     """The kinds of remainders of this table, learnt beside columns of a model.
 
-    None if there were too many columns.
+    Those without products also with variances that are as expected, where nothing is learnt but
+    their level. None if there were too many columns.
     """
     learnt: list[tuple[_Learnt, bool, bool]] = []
     for bends, logs in _alternatives(covariates):
@@ -95,7 +97,14 @@ def find_kinds(
                 pairs_before = pairs
                 found.append(_learn(engine, columns, beside))
                 break
-    return [_kind(engine, one) for one in found]
+    kinds = [_kind(engine, one.columns, one.components) for one in found]
+    for one, _, _ in learnt:
+        level = np.log(
+            np.exp(one.components.log_variances).sum() / np.exp(one.columns.centre).sum()
+        )
+        alike = Components(one.columns.centre + level, 0.0)
+        kinds.append(_kind(engine, one.columns, alike))
+    return kinds
 
 
 def _alternatives(covariates: Covariates) -> Iterator[tuple[bool, bool]]:
@@ -113,15 +122,17 @@ def _is_small(engine: GaussianEngine | GlmEngine, columns: RemainderColumns) -> 
     return size <= _MOST_COLUMNS and len(columns.values) * size**2 <= _MOST_PRODUCTS
 
 
-def _kind(engine: GaussianEngine | GlmEngine, learnt: _Learnt) -> Kind:
-    own = learnt.columns.with_variances(learnt.components.log_variances)
+def _kind(
+    engine: GaussianEngine | GlmEngine, columns: RemainderColumns, components: Components
+) -> Kind:
+    own = columns.with_variances(components.log_variances)
     remainder = (
         Remainder.of(engine, own.values, own.units)
         if isinstance(engine, GaussianEngine)
         else GlmRemainder.of(engine, own.values, own.units)
     )
-    ratio = float(np.exp(learnt.components.log_variances).sum())
-    return Kind(own, remainder, learnt.components.log_weight, ratio)
+    ratio = float(np.exp(components.log_variances).sum())
+    return Kind(own, remainder, components.log_weight, ratio)
 
 
 def _learn(
