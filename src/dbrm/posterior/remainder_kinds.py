@@ -1,8 +1,7 @@
 r"""Kinds of remainders: which columns take part, and how the variance is shared by their groups.
 
 Effects are straight, or bend as well, with both scales of a long-tailed column or with its
-logarithm alone; the most plausible of these has products of covariates beside it, too,
-a few or many. The
+logarithm alone; the most plausible of these has products of covariates beside it, too. The
 variances of the groups of a kind are learnt (`dbrm.evidence.variance_components`), twice: where
 there is nothing else, and beside the features of the best model.
 """
@@ -31,8 +30,8 @@ __all__ = ["Kind", "find_kinds"]
 # Columns up to which a remainder is looked for; rows times columns; and rows times columns
 # squared, where every model is fitted by Newton's method.
 _MOST_COLUMNS, _MOST_NUMBERS, _MOST_PRODUCTS = 300, 5_000_000, 200_000_000
-# Products of columns in a remainder at most: a few, or many.
-MOST_PRODUCTS = (120,)
+# Products of columns in a remainder at most.
+MOST_PRODUCTS = 120
 # Modes from which the variances of a generalised linear model's groups are learnt, and the change
 # of a log variance that ends this.
 _ROUNDS, _CLOSE = 5, 0.1
@@ -88,22 +87,17 @@ def find_kinds(
         return []
     found = [one for one, _, _ in learnt]
     learnt.sort(key=lambda item: -item[0].log_evidence)
-    pairs_before: list[tuple[int, int]] = []
-    for most in MOST_PRODUCTS:
-        for one, bends, logs in learnt:
-            pairs = covariates.strongest_pairs(one.strength, most)
-            columns = covariates.columns(bends=bends, logs=logs, pairs=pairs)
-            if pairs not in ([], pairs_before) and _is_small(engine, columns):
-                pairs_before = pairs
-                found.append(_learn(engine, columns, beside))
-                break
+    for one, bends, logs in learnt:
+        pairs = covariates.strongest_pairs(one.strength, MOST_PRODUCTS)
+        columns = covariates.columns(bends=bends, logs=logs, pairs=pairs)
+        if np.any(columns.owner < 0) and _is_small(engine, columns):
+            found.append(_learn(engine, columns, beside))
+            break
     kinds = [_kind(engine, one.columns, one.components) for one in found]
     for one, _, _ in learnt:
-        level = np.log(
-            np.exp(one.components.log_variances).sum() / np.exp(one.columns.centre).sum()
-        )
-        alike = Components(one.columns.centre + level, 0.0)
-        kinds.append(_kind(engine, one.columns, alike))
+        expected = one.columns.centre
+        level = logsumexp(one.components.log_variances) - logsumexp(expected)
+        kinds.append(_kind(engine, one.columns, Components(expected + level, 0.0)))
     return kinds
 
 
