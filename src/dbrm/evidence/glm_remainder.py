@@ -216,7 +216,7 @@ class GlmRemainder:
     def fit(self, columns: Matrix, ratio: float) -> RemainderFit:
         """Fit the model with exactly these columns."""
         mode = self.find_mode(columns, ratio)
-        _, means, sds = _standardise(columns)
+        _, means, sds = _standardise(columns, self.likelihood.total)
         k = mode.size
         back = np.eye(mode.parameters.size)
         back[0, 1:k] = -means / sds
@@ -237,7 +237,8 @@ class GlmRemainder:
 
     def _design(self, columns: Matrix, ratio: float) -> Matrix:
         rows = np.ones((len(columns), 1))
-        return np.hstack([rows, _standardise(columns)[0], sqrt(ratio) * self.block])
+        own, _, _ = _standardise(columns, self.likelihood.total)
+        return np.hstack([rows, own, sqrt(ratio) * self.block])
 
     def _shift(self, mode: Mode, design: Matrix) -> FloatArray:
         """Posterior mean of coefficients and effects minus their mode, to first order."""
@@ -258,8 +259,9 @@ class GlmRemainder:
         """Prior precision of intercept, coefficients of these columns, and effects."""
         size = 1 + own.shape[1]
         precision = np.zeros((size + self.units.size,) * 2)
-        precision[1:size, 1:size] = own.T @ (self.null_information[:, None] * own)
-        precision[1:size, 1:size] /= width * self.n
+        weights = self.null_information
+        centred = own - weights @ own / weights.sum()
+        precision[1:size, 1:size] = centred.T @ (weights[:, None] * centred) / (width * self.n)
         places = np.arange(size, len(precision))
         precision[places, places] = 1.0
         return precision
@@ -340,8 +342,16 @@ def _factor(information: Matrix) -> Matrix | None:
     return factor if np.all(np.diag(factor) > 1e-6 * scale) else None
 
 
-def _standardise(columns: Matrix) -> tuple[Matrix, FloatArray, FloatArray]:
-    """Columns about their means in units of their standard deviations, and both."""
-    means, sds = columns.mean(axis=0), columns.std(axis=0)
+def _standardise(columns: Matrix, total: FloatArray) -> tuple[Matrix, FloatArray, FloatArray]:
+    """Columns about their means in units of their standard deviations, and both.
+
+    Parameters
+    ----------
+    total
+        Number of observations behind each row.
+    """
+    share = total / total.sum()
+    means = share @ columns
+    sds = np.sqrt(share @ (columns - means) ** 2)
     sds = np.where(sds > 0.0, sds, 1.0)
     return (columns - means) / sds, means, sds

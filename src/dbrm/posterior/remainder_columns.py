@@ -25,10 +25,11 @@ __all__ = ["Covariates", "RemainderColumns"]
 _KNOTS, _FEWEST_VALUES = 6, 5
 # Prior means of the log variances of bends and products, those of straight effects being zero.
 _BENDS, _PRODUCTS = -1.2, -1.7
-# Product columns at most.
-_MOST_PRODUCTS = 120
 # A column further from zero than this, in its standard deviations, is in no product.
 _FARTHEST = 1_000.0
+# Fewest effective rows of a product of two columns of numbers; of few rows this share of them. A
+# product of two normal columns has a ninth.
+_HANDFUL, _SHARE = 16.0, 1 / 16
 
 
 @final
@@ -180,12 +181,15 @@ class Covariates:
             ),
         )
 
-    def strongest_pairs(self, strength: FloatArray) -> list[tuple[int, int]]:
-        """Pairs of covariates with the largest products of these strengths, as many as may be."""
+    def strongest_pairs(self, strength: FloatArray, most: int) -> list[tuple[int, int]]:
+        """Pairs of covariates with the largest products of these strengths.
+
+        As many as have, together, no more than so many products of columns.
+        """
         sizes = [self._for_products(part).size for part in self.parts]
         pairs = [(i, j) for i, j in combinations(range(len(self.parts)), 2) if sizes[i] * sizes[j]]
         pairs.sort(key=lambda pair: -strength[pair[0]] * strength[pair[1]])
-        found, left = [], _MOST_PRODUCTS
+        found, left = [], most
         for i, j in pairs:
             if sizes[i] * sizes[j] <= left:
                 found.append((i, j))
@@ -198,11 +202,17 @@ class Covariates:
         return own[np.abs(means[own]) <= _FARTHEST * sds[own]]
 
     def _product_columns(self, i: int, j: int) -> tuple[IntArray, IntArray]:
-        """Pairs of columns of two covariates whose products vary."""
+        """Pairs of columns of two covariates whose products vary, and not in a few rows only."""
         left, right = (self._for_products(self.parts[k]) for k in (i, j))
         left, right = np.repeat(left, right.size), np.tile(right, left.size)
-        values = self.table.values
-        kept = np.ptp(values[:, left] * values[:, right], axis=0) > 0.0
+        means, sds = self._centred
+        values = (self.table.values - means) / sds
+        products = values[:, left] * values[:, right]
+        kept = np.ptp(self.table.values[:, left] * self.table.values[:, right], axis=0) > 0.0
+        if not (self.parts[i].alike or self.parts[j].alike):
+            squares = (products - products.mean(axis=0)) ** 2
+            least = min(_HANDFUL, _SHARE * len(squares))
+            kept &= squares.sum(axis=0) ** 2 >= least * (squares**2).sum(axis=0)
         return left[kept], right[kept]
 
     def _products(self, products: Sequence[tuple[IntArray, IntArray]]) -> "_Group":

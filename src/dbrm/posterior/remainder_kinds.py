@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence import GaussianEngine, GlmEngine, JointEngine
@@ -33,6 +34,8 @@ RemainderEngine = GaussianEngine | GlmEngine | JointEngine
 # Columns up to which a remainder is looked for; rows times columns; and rows times columns
 # squared, where every model is fitted by Newton's method.
 _MOST_COLUMNS, _MOST_NUMBERS, _MOST_PRODUCTS = 300, 5_000_000, 200_000_000
+# Products of columns in a remainder at most.
+MOST_PRODUCTS = 120
 # Modes from which the variances of a generalised linear model's groups are learnt, and the change
 # of a log variance that ends this.
 _ROUNDS, _CLOSE = 5, 0.1
@@ -74,30 +77,43 @@ class _Learnt:
 def find_kinds(engine: RemainderEngine, covariates: Covariates, beside: Matrix) -> list[Kind]:
     """The kinds of remainders of this table, learnt beside columns of a model.
 
-    None if there were too many columns.
+    Those without products also with variances that are as expected, where nothing is learnt but
+    their level; those of several classes only so. None if there were too many columns.
     """
-    learnt: list[tuple[_Learnt, bool, bool]] = []
-    for bends, logs in _alternatives(covariates):
-        columns = covariates.columns(bends=bends, logs=logs)
-        if _is_small(engine, columns) and (not bends or np.any(columns.centre < columns.centre[0])):
-            learnt.append((_learn(engine, columns, beside), bends, logs))
+    possible = list(_alternatives(engine, covariates))
+    if isinstance(engine, JointEngine):
+        expected = [(columns, Components(columns.centre, 0.0)) for columns, _, _ in possible]
+        return [_kind(engine, columns, components) for columns, components in expected]
+    learnt = [(_learn(engine, columns, beside), b, logs) for columns, b, logs in possible]
     if not learnt:
         return []
-    best, bends, logs = max(learnt, key=lambda item: item[0].log_evidence)
     found = [one for one, _, _ in learnt]
-    pairs = covariates.strongest_pairs(best.strength)
-    if pairs:
+    learnt.sort(key=lambda item: -item[0].log_evidence)
+    for one, bends, logs in learnt:
+        pairs = covariates.strongest_pairs(one.strength, MOST_PRODUCTS)
         columns = covariates.columns(bends=bends, logs=logs, pairs=pairs)
-        if len(columns.features) > len(best.columns.features) and _is_small(engine, columns):
+        if np.any(columns.owner < 0) and _is_small(engine, columns):
             found.append(_learn(engine, columns, beside))
-    return [_kind(engine, one) for one in found]
+            break
+    kinds = [_kind(engine, one.columns, one.components) for one in found]
+    for one, _, _ in learnt:
+        expected = one.columns.centre
+        level = logsumexp(one.components.log_variances) - logsumexp(expected)
+        kinds.append(_kind(engine, one.columns, Components(expected + level, 0.0)))
+    return kinds
 
 
-def _alternatives(covariates: Covariates) -> Iterator[tuple[bool, bool]]:
-    """Whether effects bend, and whether logarithms stand alone."""
+def _alternatives(
+    engine: RemainderEngine, covariates: Covariates
+) -> Iterator[tuple[RemainderColumns, bool, bool]]:
+    """Columns that are not too many, whether effects bend, and whether logarithms stand alone."""
     for logs in (False, True) if covariates.has_logs else (False,):
-        yield False, logs
-        yield True, logs
+        for bends in (False, True):
+            columns = covariates.columns(bends=bends, logs=logs)
+            if bends and not np.any(columns.centre < columns.centre[0]):
+                continue
+            if _is_small(engine, columns):
+                yield columns, bends, logs
 
 
 def _is_small(engine: RemainderEngine, columns: RemainderColumns) -> bool:
@@ -110,8 +126,8 @@ def _is_small(engine: RemainderEngine, columns: RemainderColumns) -> bool:
     return size <= _MOST_COLUMNS and len(columns.values) * size**2 <= _MOST_PRODUCTS
 
 
-def _kind(engine: RemainderEngine, learnt: _Learnt) -> Kind:
-    own = learnt.columns.with_variances(learnt.components.log_variances)
+def _kind(engine: RemainderEngine, columns: RemainderColumns, components: Components) -> Kind:
+    own = columns.with_variances(components.log_variances)
     remainder: Remainder | GlmRemainder | JointRemainder
     if isinstance(engine, GaussianEngine):
         remainder = Remainder.of(engine, own.values, own.units)
@@ -119,15 +135,15 @@ def _kind(engine: RemainderEngine, learnt: _Learnt) -> Kind:
         remainder = GlmRemainder.of(engine, own.values, own.units)
     else:
         remainder = JointRemainder.of(engine, own.values, own.units)
-    ratio = float(np.exp(learnt.components.log_variances).sum())
-    return Kind(own, remainder, learnt.components.log_weight, ratio)
+    ratio = float(np.exp(components.log_variances).sum())
+    return Kind(own, remainder, components.log_weight, ratio)
 
 
-def _learn(engine: RemainderEngine, columns: RemainderColumns, beside: Matrix) -> _Learnt:
+def _learn(
+    engine: GaussianEngine | GlmEngine, columns: RemainderColumns, beside: Matrix
+) -> _Learnt:
     if isinstance(engine, GlmEngine):
         return _learn_by_modes(engine, columns, beside)
-    if isinstance(engine, JointEngine):
-        return _not_learnt(columns)
     quadratic = gaussian_quadratic(engine, columns.values, columns.units, beside)
     found = find_components(quadratic, columns.groups, columns.centre)
     value = quadratic.log_evidence(found.log_variances[columns.groups])[0] + found.log_weight
@@ -160,14 +176,9 @@ def _learn_by_modes(engine: GlmEngine, columns: RemainderColumns, beside: Matrix
             break
         log_variances = found.log_variances
     if best is None:
-        return _not_learnt(columns)
+        expected = Components(columns.centre, 0.0)
+        return _Learnt(columns, expected, -np.inf, np.zeros(1 + int(columns.owner.max())))
     return best
-
-
-def _not_learnt(columns: RemainderColumns) -> _Learnt:
-    """The variances that were expected: groups of several classes do not learn theirs."""
-    expected = Components(columns.centre, 0.0)
-    return _Learnt(columns, expected, -np.inf, np.zeros(1 + int(columns.owner.max())))
 
 
 def _strength(

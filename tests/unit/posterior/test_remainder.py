@@ -139,12 +139,46 @@ def test_weak_effects_may_bend():
     X, mean, noise = curves(draw, 150)
     settings = {**QUICK, "transforms": ["exp"]}
     posterior = dbrm.fit(X, mean + noise, **settings)
-    assert posterior.remainder > 0.9
+    assert posterior.remainder > 0.8
     assert any("hinge" in feature.text for feature in posterior._remainder.features)
     new, truth, _ = curves(np.random.default_rng(12), 2_000)
     alone = dbrm.fit(X, mean + noise, remainder=False, **settings)
     error, before = (np.mean((truth - p.predict(new)) ** 2) for p in (posterior, alone))
     assert error < 0.67 * before
+
+
+def pairs(draw, n):
+    """Six covariates of which each two together matter a little."""
+    X = pd.DataFrame(draw.normal(size=(n, 6)), columns=list("abcdef"))
+    mean = sum(0.4 * X.iloc[:, i] * X.iloc[:, j] for i in range(6) for j in range(i))
+    return X + 3.0, mean.to_numpy(), draw.normal(size=n)
+
+
+def test_weak_effects_of_two_covariates_together(tmp_path):
+    X, mean, noise = pairs(np.random.default_rng(31), 150)
+    posterior = dbrm.fit(X, mean + noise, **QUICK)
+    assert any(f.text == "a*b" for f in posterior._remainder.features)
+    new, truth, _ = pairs(np.random.default_rng(32), 1_000)
+    alone = dbrm.fit(X, mean + noise, remainder=False, **QUICK)
+    error, before = (np.mean((truth - p.predict(new)) ** 2) for p in (posterior, alone))
+    assert error < 0.67 * before
+    posterior.save(tmp_path / "pairs.dbrm")
+    loaded = dbrm.load(tmp_path / "pairs.dbrm")
+    np.testing.assert_array_equal(loaded.predict(new), posterior.predict(new))
+
+
+def test_a_table_of_one_covariate_may_bend():
+    """A shape that no function of one covariate has: teeth."""
+    draw = np.random.default_rng(33)
+    X = pd.DataFrame({"x": draw.uniform(0, 7, size=200)})
+    y = np.abs(X["x"] % 2 - 1) + 0.1 * draw.normal(size=200)
+    settings = {**QUICK, "transforms": ["exp"]}
+    posterior, alone = (
+        dbrm.fit(X, y, remainder=remainder, **settings) for remainder in (None, False)
+    )
+    assert posterior.remainder > 0.9
+    error, before = (np.mean((y - p.predict(X)) ** 2) for p in (posterior, alone))
+    assert error < 0.8 * before
 
 
 @pytest.fixture(scope="module")
@@ -188,11 +222,34 @@ def test_a_few_strong_effects_of_classes_need_none():
     draw = np.random.default_rng(3)
     X = pd.DataFrame(draw.normal(size=(400, 8)), columns=list("abcdefgh"))
     y = (3.0 * X["a"] - 2.0 * X["b"] + draw.logistic(size=400) > 0).astype(float)
-    assert dbrm.fit(X, y, family="binomial", **QUICK).remainder < 0.2
+    assert dbrm.fit(X, y, family="binomial", **QUICK).remainder < 0.5
+
+
+def test_formulas_that_separate_classes_do_not_outweigh_a_remainder():
+    """Sixteen columns tell the classes apart together; a few of them do so by chance."""
+    draw = np.random.default_rng(41)
+
+    def rows(n):
+        common = draw.normal(size=(n, 1))
+        X = pd.DataFrame(common + 0.7 * draw.normal(size=(n, 16))).add_prefix("x")
+        return X, (3.0 * X.mean(axis=1) + 0.5 * draw.logistic(size=n) > 0).astype(float)
+
+    (X, y), (new, truth) = rows(70), rows(1_000)
+    new = new.clip(X.min(), X.max(), axis=1)
+    posterior, alone = (
+        dbrm.fit(X, y, family="binomial", remainder=remainder, **QUICK)
+        for remainder in (None, False)
+    )
+
+    def loss(found):
+        p = found.predict(new)
+        return -np.mean(np.log(np.where(truth == 1, p, 1 - p)))
+
+    assert posterior.remainder > 0.8
+    assert loss(posterior) < loss(alone)
 
 
 def test_classes_that_a_column_separates_are_predicted_by_it():
-    """Beside the remainder its coefficient would run away, and nothing would be sure."""
     draw = np.random.default_rng(5)
     X = pd.DataFrame(draw.normal(size=(200, 5)), columns=list("abcde"))
     y = (X["a"] + 0.5 * X["b"] > 0).astype(float)
