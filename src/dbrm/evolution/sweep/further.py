@@ -9,7 +9,9 @@ import numpy as np
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.factorisations import sweep_factorisations
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
+from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.ratios import sweep_ratios
@@ -53,7 +55,9 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
 
     return [
         Look(sweep_polynomials, 0.1),
+        Look(sweep_factorisations, 0.4),
         *(deeper(by, seconds) for by, seconds in _DEEPER),
+        Look(sweep_numbered_sums, 0.8),
         Look(sweep_ratios, 0.8),
     ]
 
@@ -61,7 +65,7 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
 def best_with(
     problem: Problem, model: Sequence[Feature], features: Sequence[Feature]
 ) -> tuple[list[Feature], float]:
-    """The most probable model of features, beside those of a model or without them.
+    """The most probable model of features, beside those of a model or without them, or of all.
 
     Also the nats by which its log posterior exceeds that of the given model.
     """
@@ -70,6 +74,8 @@ def best_with(
     after = pool.add(list(features), _WEIGHED, fresh_only=False)
     both = [*before, *(number for number in after if number not in before)]
     subsets = [pool.best_subset(numbers, before) for numbers in (after, both)]
+    # Perfect fits are told apart from the rows only.
+    subsets += [after] if len(after) <= problem.max_model_size else []
     gains = [pool.log_posterior(subset) for subset in subsets]
     best = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
     gain = gains[best] - pool.log_posterior(before)
