@@ -334,7 +334,7 @@ def _look_further(
             break
         if limit - perf_counter() < look.least_seconds:
             continue
-        features = look.find(alone, pause)
+        features = look.find(alone, model, pause)
         better, gain = best_with(alone, model, features) if features else (model, 0.0)
         if gain > _WORTH:
             model, found = better, (*better, *features, *found)

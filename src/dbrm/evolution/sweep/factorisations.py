@@ -36,8 +36,10 @@ __all__ = ["sweep_factorisations"]
 
 # Most covariates; columns of which one, two and three are chosen, and products of each size that
 # are fitted.
-_MOST_COVARIATES, _PAIRED = 6, 1_500
-_SIZES = ((1, _PAIRED, 60), (2, _PAIRED, 40), (3, 300, 40))
+_MOST_COVARIATES, _PAIRED = 6, 2_500
+_SIZES = ((1, _PAIRED, 60), (2, _PAIRED, 40), (3, 400, 40))
+# Functions of one covariate have more approximations: so many times as many products are fitted.
+_OF_ONE = 3
 # Steps of the first fit, products that have more, and laws whose features are returned.
 _STEPS, _REFINED, _MORE_STEPS, _TAKE = 8, 10, 30, 4
 # Furthest that an exponent is from a multiple of one half, and the largest one.
@@ -105,7 +107,7 @@ class _Search:
                 self._values[:, :most],
                 prices[:most],
                 size,
-                listed,
+                listed * (_OF_ONE if len(self._bases) == 1 else 1),
                 smallest=size,
                 beside=self._logs,
             )

@@ -15,6 +15,7 @@ from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.ratios import sweep_ratios
+from dbrm.evolution.sweep.remainders import sweep_remainder
 from dbrm.evolution.sweep.simple import sweep_features
 from dbrm.features import Feature
 
@@ -30,9 +31,12 @@ _WEIGHED = 12
 @final
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A search for features, and the seconds that it takes at the least: it pauses now and then."""
+    """A search for features beside a model, and the seconds that it takes at the least.
 
-    find: Callable[[Problem, Pause], list[Feature]]
+    It pauses now and then.
+    """
+
+    find: Callable[[Problem, Sequence[Feature], Pause], list[Feature]]
     least_seconds: float = 0.0
 
 
@@ -51,15 +55,23 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
         return []
 
     def deeper(by: int, seconds: float) -> Look:
-        return Look(lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds)
+        return _alone(
+            lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds
+        )
 
     return [
-        Look(sweep_polynomials, 0.1),
-        Look(sweep_factorisations, 0.4),
+        _alone(sweep_polynomials, 0.1),
+        _alone(sweep_factorisations, 0.4),
         *(deeper(by, seconds) for by, seconds in _DEEPER),
-        Look(sweep_numbered_sums, 0.8),
-        Look(sweep_ratios, 0.8),
+        _alone(sweep_numbered_sums, 0.8),
+        Look(sweep_remainder, 0.8),
+        _alone(sweep_ratios, 0.8),
     ]
+
+
+def _alone(find: Callable[[Problem, Pause], list[Feature]], seconds: float) -> Look:
+    """A look at the whole response, whatever the model."""
+    return Look(lambda problem, _, pause: find(problem, pause), seconds)
 
 
 def best_with(

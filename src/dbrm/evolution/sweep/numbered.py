@@ -6,7 +6,7 @@ and derivatives at any other values are computed here.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Self, final
 
 import numpy as np
@@ -22,7 +22,9 @@ __all__ = ["NumberedTerm", "factor_terms", "is_exponent", "sum_terms"]
 # Numbers on the grid: beside one feature, between two, and inside waves.
 _CONSTANTS = tuple(s * c for c in (1.0, 2.0, 0.5, 3.0, 5.0, 10.0) for s in (1.0, -1.0))
 _WEIGHTS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
-_FREQUENCIES = (1.0, 0.5, 2.0, np.pi, 0.7, 1.5, 5.0)
+_FREQUENCIES = (1.0, 0.5, 2.0, np.pi, 0.3, 0.7, 1.5, 5.0)
+# Distances of a zero from the data, as shares of their range.
+_DISTANCES = (0.07, 0.5)
 # Centres of a square beside a constant, as shares of the range; the constants, of its square.
 _CENTRES, _HEIGHTS = (0.2, 0.5, 0.8), (0.03, 0.3)
 # Rates of exponentials, and further ones as shares of the inverse of the largest argument.
@@ -142,7 +144,10 @@ def factor_terms(
         names = ("exp", "log_abs", "sin", "cos", "sqrt_abs")
         curved = [modify(named[name], base) for name in names if name in named for base in bases]
     features = [*powers, *curved]
-    columns = dict(zip(features, evaluate(features, table)[0].T, strict=True))
+    spelt = [Powers(transforms).product(p, np.array([1.0, -1.0])) for p in permutations(bases, 2)]
+    ratios = [ratio for ratio in spelt if ratio is not None]
+    every = [*features, *ratios]
+    columns = dict(zip(every, evaluate(every, table)[0].T, strict=True))
     one = np.ones(table.n_rows)
 
     def sum_of(members: Sequence[Feature], numbers: Sequence[float]) -> NumberedTerm:
@@ -159,15 +164,21 @@ def factor_terms(
     def made() -> Iterator[NumberedTerm]:
         for wave in (named[name] for name in ("sin", "cos") if name in named):
             for c in _FREQUENCIES:
-                yield from (function_of(wave, [q], c) for q in powers)
+                yield from (function_of(wave, [q], c) for q in (*powers, *ratios))
                 for pair in combinations(bases, 2):
                     yield from (function_of(wave, pair, c, s * c) for s in (1.0, -1.0))
+            for c in _FREQUENCIES[:3] if len(bases) > 2 else ():
+                # Of a difference times another covariate.
+                for pair in combinations(products, 2):
+                    if set(pair[0].covariates) & set(pair[1].covariates):
+                        yield function_of(wave, pair, c, -c)
         if "exp" in named:
             waves = [f for f in curved if f.text.startswith(("sin", "cos", "sqrt"))]
-            yield from (function_of(named["exp"], [q], 1.0) for q in (*powers, *waves))
-        for c in _CONSTANTS:
-            yield from (sum_of([q], [c]) for q in features)
-        for c in _WEIGHTS:
+            inside = (*powers, *ratios, *waves)
+            yield from (function_of(named["exp"], [q], 1.0) for q in inside)
+        for q in features:
+            yield from (sum_of([q], [c]) for c in (*_CONSTANTS, *_beyond(columns[q])))
+        for c in _WEIGHTS if len(bases) <= _FEW else _WEIGHTS[:2]:
             yield from (sum_of(pair, [c]) for pair in combinations(features, 2))
         for square, base in zip(squares, bases, strict=False):
             low, width = float(np.min(columns[base])), float(np.ptp(columns[base]))
@@ -176,6 +187,14 @@ def factor_terms(
                     yield sum_of([square, base], [-2.0 * centre, centre**2 + height])
 
     return sorted(made(), key=lambda term: term.complexity)
+
+
+def _beyond(column: Column) -> Iterator[float]:
+    """Constants that a column's sum with has its zero a little beyond the data."""
+    low, high = float(np.min(column)), float(np.max(column))
+    for distance in (share * (high - low) for share in _DISTANCES):
+        yield distance - low
+        yield -distance - high
 
 
 def sum_terms(
@@ -203,7 +222,7 @@ def sum_terms(
                     free = np.ones(1, dtype=np.bool_)
                     yield NumberedTerm(g, (q,), columns[q][:, None], np.array([c]), free)
             for g in roots:
-                for c in _CONSTANTS:
+                for c in (*_CONSTANTS, *_beyond(columns[q])):
                     block, free = np.column_stack([columns[q], one]), np.array([False, True])
                     yield NumberedTerm(g, (q,), block, np.array([1.0, c]), free)
         for q, r in combinations([*bases, *(f for f in squares if f is not None)], 2):

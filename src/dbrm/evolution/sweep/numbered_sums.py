@@ -36,6 +36,8 @@ __all__ = ["sweep_numbered_sums"]
 # is tried beside, and how many.
 _PLAIN, _NUMBERED = 250, 700
 _LISTED, _EXTENDED, _ONE_MORE = (12, 24), 8, 5
+# Functions of one covariate have more approximations: so many times as many sums are fitted.
+_OF_ONE = 4
 # Steps of the first fit, sums that have more, and laws whose features are returned.
 _STEPS, _REFINED, _MORE_STEPS, _TAKE = 4, 5, 30, 4
 # Sums whose gain seems to be further below the best one (nats) are not spelt.
@@ -66,6 +68,7 @@ class _Search:
         engine, rows = problem.engine, law_rows(problem)
         assert isinstance(engine, GaussianEngine)
         self._problem, self._y = problem, engine.response[rows]
+        self._more = _OF_ONE if len(bases) == 1 else 1
         self._variation = float(np.sum((self._y - self._y.mean()) ** 2))
         table, grammar = problem.table.take(rows), problem.grammar
         self._powers = Powers(grammar.transforms)
@@ -103,7 +106,8 @@ class _Search:
         """The best sums of one term, of two, and of two and one more."""
         target, pairs = (source.target, source.weight), list[tuple[int, ...]]()
         for size, listed in enumerate(_LISTED, 1):
-            sums = best_sums(*target, self._values, prices, size, listed, smallest=size)
+            count = self._more * listed
+            sums = best_sums(*target, self._values, prices, size, count, smallest=size)
             pairs = [members for _, members in sums]
             yield pairs
         longer = []
@@ -122,7 +126,7 @@ class _Search:
         sums = [one for one in sums if one.n_inner and one.fit(_STEPS) < np.inf]
         sums.sort(key=lambda one: one.left)
         found = []
-        for one in sums[:_REFINED]:
+        for one in sums[: self._more * _REFINED]:
             if pause():
                 break
             if self._gain([], one.fit(_MORE_STEPS)) < least:

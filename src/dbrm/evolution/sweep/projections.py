@@ -37,6 +37,7 @@ from dbrm.evolution.sweep.powers import Powers, log_linear_exponents, separable_
 from dbrm.evolution.sweep.reductions import reduce_covariates
 from dbrm.evolution.sweep.screening import invert, share_left
 from dbrm.evolution.sweep.snapping import snapped_numbers
+from dbrm.evolution.sweep.spelling import without_logarithms
 from dbrm.features import Feature, Transform, covariate, evaluate, multiply
 from dbrm.status import Status
 
@@ -377,6 +378,9 @@ class _Search:
             return []
         logs = self._signed_logs
         found = [separable_exponents(logs, self._y, weighted=on) for on in (True, False)]
+        # Where both see another exponent it is none.
+        doubtful = (found[0] != 0.0) & (found[1] != 0.0) & (found[0] != found[1])
+        found = [np.where(doubtful, 0.0, exponents) for exponents in found]
         # Either may see a factor that the other does not.
         found.append(np.where(found[0] != 0.0, found[0], found[1]))
         return [exponents for exponents in found if exponents.any()]
@@ -531,10 +535,12 @@ class _Search:
         found: dict[int, Feature] = {}
         ordered = sorted(laws, key=lambda law: -law.gain)
         for feature in (feature for law in ordered for feature in law.features):
-            if len(found) < _TAKE:
-                fitted, _, status = self._problem.column_of(self._problem.simplify(feature))
-                if status is Status.OK and self._problem.grammar.admits_law(fitted):
-                    found.setdefault(fitted.key, fitted)
+            other = without_logarithms(feature, self._powers)
+            for spelling in (feature,) if other is None else (feature, other):
+                if len(found) < _TAKE:
+                    fitted, _, status = self._problem.column_of(self._problem.simplify(spelling))
+                    if status is Status.OK and self._problem.grammar.admits_law(fitted):
+                        found.setdefault(fitted.key, fitted)
         return list(found.values())
 
     def _best_attempts(self, most_factors: int, kept: int, pause: Pause) -> list[_Attempt]:

@@ -35,9 +35,11 @@ from dbrm.evolution.sweep.projections import (
     reduced_targets,
 )
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
+from dbrm.evolution.sweep.spelling import without_logarithms
 from dbrm.evolution.sweep.terms import (
     Terms,
     algebraic_terms,
+    function_factors,
     inner_terms,
     short_terms,
     wide_terms,
@@ -169,9 +171,11 @@ class _RatioSearch:
         features: dict[int, Feature] = {}
         for _, parts in fitted[:_TAKE]:
             for feature in parts:
-                whole, _, status = self._problem.column_of(self._problem.simplify(feature))
-                if status is Status.OK and self._problem.grammar.admits_law(whole):
-                    features.setdefault(whole.key, whole)
+                other = without_logarithms(feature, self._powers)
+                for spelling in (feature,) if other is None else (feature, other):
+                    whole, _, status = self._problem.column_of(self._problem.simplify(spelling))
+                    if status is Status.OK and self._problem.grammar.admits_law(whole):
+                        features.setdefault(whole.key, whole)
         return list(features.values())
 
     def _factored(self, targets: Sequence[LawTarget]) -> list[LawTarget]:
@@ -188,7 +192,16 @@ class _RatioSearch:
             self._table,
             _INSIDE,
         )
-        return factored_targets(alike, inside, terms, self._y, self._powers, self._unit, _MORE)
+        bases, transforms = targets[0].bases, self._problem.grammar.transforms
+        beside = Terms.of(
+            function_factors(bases, transforms),
+            self._problem.grammar.admits_law,
+            self._table,
+            _INSIDE,
+        )
+        return factored_targets(
+            alike, inside, beside, terms, self._y, self._powers, self._unit, _MORE
+        )
 
     def _candidates(self, bases: tuple[Feature, ...]) -> "_Candidates":
         """The candidates over covariates or groups of them, which are computed once."""
