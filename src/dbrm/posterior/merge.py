@@ -349,9 +349,9 @@ def _refine(
     for _ in range(rounds if refines else 0):
         log_posterior = _log_posterior(models)
         order = np.argsort(-log_posterior, kind="stable")[:most]
-        # To the search all perfect fits are equal, but for what they cost.
-        perfect = models.statuses[order] == Status.PERFECT_FIT
-        leading = order[(log_posterior[order] >= log_posterior[order[0]] - window) | perfect]
+        # To the search all perfect fits, and those that rounding hides, are equal.
+        perfect = np.any(models.statuses[order] == Status.PERFECT_FIT)
+        leading = order[perfect | (log_posterior[order] >= log_posterior[order[0]] - window)]
         leading = leading[~refined[leading]]
         if leading.size == 0:
             break

@@ -76,10 +76,10 @@ _SWEEP_SHARE, _END_SHARE = 0.6, 0.05
 # Shares of the time that the sweep has left, where laws are looked for: what simple features may
 # take, and then laws of groups.
 _SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5
-# Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
-# then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
-# seconds.
-_FURTHER_SHARE, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 0.7, 0.2
+# Share of what the sweep leaves of a time budget that is kept for looking further, and seconds that
+# first chains have at most; of what is left then, this share may go into the looks, and the rest
+# into new chains. Nothing begins with fewer seconds.
+_FURTHER_SHARE, _FIRST_SECONDS, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 4.0, 0.75, 0.2
 # A law is found if it leaves at most this share of the variance, with few terms and with more; or,
 # with at most this complexity in all, if a smooth remainder has at most this probability.
 _FEW_TERMS, _MOST_TERMS, _EXACT, _SIMPLE, _NOTHING_LEFT = 3, 10, (1e-18, 1e-24), 6, 0.2
@@ -256,7 +256,8 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
         looks, ends = _looks(problem, settings), perf_counter() + problem.budget.stop.seconds
         if looks:
             # What is left for looking further is not for the first chains.
-            problem = _with_less_time(problem, _FURTHER_SHARE * problem.budget.stop.seconds)
+            first = min((1.0 - _FURTHER_SHARE) * problem.budget.stop.seconds, _FIRST_SECONDS)
+            problem = _with_time(problem, first)
 
         def run_more(n_before: int = 0, *, checkpoint: Checkpoint | None = folder) -> RunReport:
             return run_chains(

@@ -14,7 +14,7 @@ from dbrm.evolution.sweep.inverses import has_squares_and_inverses
 from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
-from dbrm.evolution.sweep.ratios import sweep_ratios
+from dbrm.evolution.sweep.ratios import sweep_plain, sweep_ratios
 from dbrm.evolution.sweep.remainders import sweep_remainder
 from dbrm.evolution.sweep.simple import sweep_features
 from dbrm.features import Feature
@@ -59,12 +59,15 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
             lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds
         )
 
+    (first, second) = (deeper(by, seconds) for by, seconds in _DEEPER)
     return [
         _alone(sweep_polynomials, 0.1),
         _alone(sweep_factorisations, 0.4),
-        *(deeper(by, seconds) for by, seconds in _DEEPER),
         _alone(sweep_numbered_sums, 0.8),
         Look(sweep_remainder, 0.8),
+        _alone(sweep_plain, 0.4),
+        first,
+        second,
         _alone(sweep_ratios, 0.8),
     ]
 

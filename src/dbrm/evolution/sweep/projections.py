@@ -46,6 +46,7 @@ __all__ = [
     "law_covariates",
     "law_rows",
     "law_targets",
+    "plain_targets",
     "reduced_targets",
     "sweep_projections",
 ]
@@ -117,6 +118,15 @@ def reduced_targets(problem: Problem) -> list[LawTarget]:
         return []
     with np.errstate(all="ignore"):
         return search.reduced()
+
+
+def plain_targets(problem: Problem) -> list[LawTarget]:
+    """Targets of every function without a factor, over few covariates."""
+    search = _search(problem)
+    if search is None:
+        return []
+    with np.errstate(all="ignore"):
+        return search.plain()
 
 
 def law_rows(problem: Problem) -> Index:
@@ -432,6 +442,14 @@ class _Search:
         """Targets of every function over the groups of covariates."""
         found = self._reduced()
         targets = [] if found is None else [self._target(*found, g) for g in self._functions]
+        return [target for target in targets if target is not None]
+
+    def plain(self) -> list[LawTarget]:
+        """Targets of every function over the covariates, if these are few."""
+        bases = tuple(covariate(name) for name in self._names)
+        if len(bases) > _FEW_COVARIATES:
+            return []
+        targets = [self._target((), bases, function) for function in self._functions]
         return [target for target in targets if target is not None]
 
     def _target(

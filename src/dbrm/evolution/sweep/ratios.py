@@ -32,6 +32,7 @@ from dbrm.evolution.sweep.projections import (
     LawTarget,
     law_rows,
     law_targets,
+    plain_targets,
     reduced_targets,
 )
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
@@ -47,7 +48,7 @@ from dbrm.evolution.sweep.terms import (
 from dbrm.features import Feature, multiply
 from dbrm.status import Status
 
-__all__ = ["sweep_ratios", "sweep_reduced"]
+__all__ = ["sweep_plain", "sweep_ratios", "sweep_reduced"]
 
 # Factors of each function; candidates of ratios and of plain sums, and most terms chosen.
 _FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
@@ -89,6 +90,14 @@ def sweep_reduced(problem: Problem, pause: Pause = never) -> list[Feature]:
     if pause() or not has_squares_and_inverses(problem.grammar.transforms):
         return []
     return _found(problem, reduced_targets(problem), pause, n_wide=_FEWER)
+
+
+def sweep_plain(problem: Problem, pause: Pause = never) -> list[Feature]:
+    """The same of few covariates, without a factor that seems to stand apart.
+
+    Beside small values of the response, a sum that changes its sign may look like a factor.
+    """
+    return [] if pause() else _found(problem, plain_targets(problem), pause, n_wide=_FEWER)
 
 
 def _found(

@@ -17,7 +17,6 @@ from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.factorisations import sweep_factorisations
-from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.ratios import sweep_reduced
 from dbrm.features import Feature, evaluate
 from dbrm.features.numbers import count_digits, short_numbers
@@ -50,7 +49,7 @@ def sweep_remainder(
     left = engine.response - evaluate(certain, problem.table)[0] @ numbers
     part = replace(problem, engine=replace(engine, response=left))
     found: list[Feature] = []
-    for find in (sweep_factorisations, sweep_reduced, sweep_numbered_sums):
+    for find in (sweep_factorisations, sweep_reduced):
         found += find(part, pause)[:_TAKE]
     return [*certain, *found] if found else []
 
