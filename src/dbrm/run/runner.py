@@ -80,6 +80,8 @@ _SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5
 # first chains have at most; of what is left then, this share may go into the looks, and the rest
 # into new chains. Nothing begins with fewer seconds.
 _FURTHER_SHARE, _FIRST_SECONDS, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 4.0, 0.75, 0.2
+# Share of the time for looks that is left which one of them may take, but for the last.
+_ONE_LOOK = 0.5
 # A law is found if it leaves at most this share of the variance, with few terms and with more; or,
 # with at most this complexity in all, if a smooth remainder has at most this probability.
 _FEW_TERMS, _MOST_TERMS, _EXACT, _SIMPLE, _NOTHING_LEFT = 3, 10, (1e-18, 1e-24), 6, 0.2
@@ -326,15 +328,17 @@ def _look_further(
     """
     limit = ends - (1.0 - _LOOK_SHARE) * (ends - perf_counter())
 
-    def pause() -> bool:
-        return stop_event.is_set or perf_counter() > limit
+    def until(end: float) -> Callable[[], bool]:
+        return lambda: stop_event.is_set or perf_counter() > end
 
     alone, model, found = problem.without_latent(), results.best(), tuple[Feature, ...]()
     for look in looks:
-        if pause() or _is_found(alone, model):
+        if until(limit)() or _is_found(alone, model):
             break
         if limit - perf_counter() < look.least_seconds:
             continue
+        share = 1.0 if look is looks[-1] else _ONE_LOOK
+        pause = until(limit - (1.0 - share) * (limit - perf_counter()))
         features = look.find(alone, model, pause)
         better, gain = best_with(alone, model, features) if features else (model, 0.0)
         if gain > _WORTH:

@@ -63,9 +63,9 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     return [
         _alone(sweep_polynomials, 0.1),
         _alone(sweep_factorisations, 0.4),
+        _alone(sweep_plain, 0.4),
         _alone(sweep_numbered_sums, 0.8),
         Look(sweep_remainder, 0.8),
-        _alone(sweep_plain, 0.4),
         first,
         second,
         _alone(sweep_ratios, 0.8),
