@@ -25,7 +25,7 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.fitting import fit_numbers
-from dbrm.evolution.sweep.numbered import NumberedTerm, factor_terms, is_exponent
+from dbrm.evolution.sweep.numbered import NumberedTerm, factor_terms, is_exponent, of_each_kind
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.evolution.sweep.projections import law_covariates, law_rows
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
@@ -38,12 +38,16 @@ __all__ = ["sweep_factorisations"]
 # are fitted.
 _MOST_COVARIATES, _PAIRED = 6, 2_500
 _SIZES = ((1, _PAIRED, 60), (2, _PAIRED, 40), (3, 400, 40))
+# So many times as many are listed, of which one of each kind is fitted.
+_WIDER = 6
 # Functions of one covariate have more approximations: so many times as many products are fitted.
 _OF_ONE = 3
 # Steps of the first fit, products that have more, and laws whose features are returned.
 _STEPS, _REFINED, _MORE_STEPS, _TAKE = 8, 10, 30, 4
 # Furthest that an exponent is from a multiple of one half, and the largest one.
 _FAR, _LARGEST = 0.2, 6.0
+# The same of whole numbers.
+_FURTHER = 0.45
 # Most that a row weighs, beside that in the middle.
 _HEAVIEST = 10.0
 # Smallest share of the variance that counts: less is rounding; and that of an exact law.
@@ -98,7 +102,8 @@ class _Search:
         """The features of the best laws."""
         unit, found = self._problem.complexity_price, list[tuple[float, list[Feature]]]()
         prices = unit * np.array([1.0 + factor.complexity for factor in self.factors])
-        for size, most, listed in _SIZES:
+        more = _OF_ONE if len(self._bases) == 1 else 1
+        for size, most, listed in ((size, most, more * count) for size, most, count in _SIZES):
             if pause() or any(gain > self._gain([], _EXACT) for gain, _ in found):
                 break
             subsets = best_sums(
@@ -107,11 +112,12 @@ class _Search:
                 self._values[:, :most],
                 prices[:most],
                 size,
-                listed * (_OF_ONE if len(self._bases) == 1 else 1),
+                _WIDER * listed,
                 smallest=size,
                 beside=self._logs,
             )
-            products = [self._product([self.factors[j] for j in members]) for _, members in subsets]
+            chosen = of_each_kind(subsets, self.factors, listed)
+            products = [self._product([self.factors[j] for j in members]) for members in chosen]
             products = [product for product in products if product.fit(_STEPS) < np.inf]
             products.sort(key=lambda product: product.left)
             for place, product in enumerate(products):
@@ -222,14 +228,18 @@ class _Product:
         """Those of the covariates and of the factors, where they are near simple ones.
 
         With the numbers of the grid and with fitted ones: beside noise a factor whose number is
-        free may have any exponent.
+        free may have any exponent. Those of factors are also whole numbers, if that is near.
         """
         first = self._raw.shape[1]
         found = [numbers[first : self._n_linear] for numbers in (self._given, self._numbers)]
         simple: dict[bytes, FloatArray] = {}
-        for estimate in found:
+        n_logs = self._logs.shape[1]
+        for estimate, whole in ((one, whole) for one in found for whole in (False, True)):
             rounded = np.round(2.0 * estimate) / 2.0 + 0.0
             near = np.abs(estimate - rounded) < _FAR
+            if whole:
+                rounded[n_logs:] = np.round(estimate[n_logs:]) + 0.0
+                near = np.abs(estimate - rounded) < _FURTHER
             present = rounded[self._logs.shape[1] :] != 0.0
             if near.all() and present.all() and np.all(np.abs(rounded) <= _LARGEST):
                 simple.setdefault(rounded.tobytes(), rounded)

@@ -4,7 +4,7 @@ Some of the weights are free, the others are given. Their starting values come f
 and derivatives at any other values are computed here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Self, final
@@ -17,7 +17,7 @@ from dbrm.evolution.sweep.inverses import exponent_of
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.features import Feature, Transform, evaluate, modify, multiply, project
 
-__all__ = ["NumberedTerm", "factor_terms", "is_exponent", "sum_terms"]
+__all__ = ["NumberedTerm", "factor_terms", "is_exponent", "of_each_kind", "sum_terms"]
 
 # Numbers on the grid: beside one feature, between two, and inside waves.
 _CONSTANTS = tuple(s * c for c in (1.0, 2.0, 0.5, 3.0, 5.0, 10.0) for s in (1.0, -1.0))
@@ -85,6 +85,17 @@ class NumberedTerm:
         """The numbers on the grid."""
         return self.weights[self.free]
 
+    @property
+    def kind(self) -> Hashable:
+        """The same for terms that differ in their numbers only."""
+        name = None if self.function is None else self.function.name
+        return (
+            name,
+            tuple(m.key for m in self.members),
+            None if self.beside is None else self.beside.key,
+            self.has_constant,
+        )
+
     def _all(self, numbers: FloatArray) -> FloatArray:
         weights = self.weights.copy()
         weights[self.free] = numbers
@@ -129,6 +140,16 @@ class NumberedTerm:
 def is_exponent(term: NumberedTerm) -> bool:
     """Whether a factor is an exponential, whose one weight is a coefficient on the log scale."""
     return term.function is not None and term.function.name == "exp"
+
+
+def of_each_kind(
+    subsets: Sequence[tuple[float, tuple[int, ...]]], terms: Sequence[NumberedTerm], most: int
+) -> list[tuple[int, ...]]:
+    """The first subsets of terms, one for each combination of kinds: numbers are fitted anyway."""
+    found: dict[Hashable, tuple[int, ...]] = {}
+    for _, members in subsets:
+        found.setdefault(frozenset(terms[j].kind for j in members), members)
+    return list(found.values())[:most]
 
 
 def factor_terms(

@@ -22,7 +22,7 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.fitting import fit_numbers
-from dbrm.evolution.sweep.numbered import NumberedTerm, sum_terms
+from dbrm.evolution.sweep.numbered import NumberedTerm, of_each_kind, sum_terms
 from dbrm.evolution.sweep.powers import Powers
 from dbrm.evolution.sweep.projections import LawTarget, law_rows, reduced_targets
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
@@ -36,12 +36,16 @@ __all__ = ["sweep_numbered_sums"]
 # is tried beside, and how many.
 _PLAIN, _NUMBERED = 250, 700
 _LISTED, _EXTENDED, _ONE_MORE = (12, 24), 8, 5
+# So many times as many are listed, of which one of each kind is fitted.
+_WIDER = 8
 # Functions of one covariate have more approximations: so many times as many sums are fitted.
 _OF_ONE = 4
 # Steps of the first fit, sums that have more, and laws whose features are returned.
 _STEPS, _REFINED, _MORE_STEPS, _TAKE = 4, 5, 30, 4
 # Sums whose gain seems to be further below the best one (nats) are not spelt.
 _WINDOW = 30.0
+# Shares of the largest argument below which a constant is zero, and may be.
+_NO_CONSTANT, _SMALL = 1e-9, 0.1
 # Smallest share of the variance that counts: less is rounding; and that of an exact law.
 _ROUNDING, _EXACT = 1e-20, 1e-18
 
@@ -107,14 +111,15 @@ class _Search:
         target, pairs = (source.target, source.weight), list[tuple[int, ...]]()
         for size, listed in enumerate(_LISTED, 1):
             count = self._more * listed
-            sums = best_sums(*target, self._values, prices, size, count, smallest=size)
-            pairs = [members for _, members in sums]
+            wide = _WIDER * count
+            sums = best_sums(*target, self._values, prices, size, wide, smallest=size)
+            pairs = of_each_kind(sums, self._terms, count)
             yield pairs
         longer = []
         for members in pairs[:_EXTENDED]:
             beside = self._values[:, members]
-            more = best_sums(*target, self._values, prices, 1, _ONE_MORE, beside=beside)
-            longer += [(*members, *one) for _, one in more]
+            more = best_sums(*target, self._values, prices, 1, _WIDER * _ONE_MORE, beside=beside)
+            longer += [(*members, *one) for one in of_each_kind(more, self._terms, _ONE_MORE)]
         yield longer
 
     def _laws(
@@ -131,10 +136,10 @@ class _Search:
                 break
             if self._gain([], one.fit(_MORE_STEPS)) < least:
                 continue
-            features, left = one.spelt(self._powers)
-            simple = [self._problem.simplify(feature) for feature in features]
-            if features and all(self._problem.grammar.admits_law(feature) for feature in simple):
-                found.append((self._gain(features, left), features))
+            for features, left in one.spelt(self._powers):
+                simple = [self._problem.simplify(feature) for feature in features]
+                if features and all(self._problem.grammar.admits_law(f) for f in simple):
+                    found.append((self._gain(features, left), features))
         return found
 
     def _gain(self, features: Sequence[Feature], left: float) -> float:
@@ -196,11 +201,20 @@ class _Sum:
         self.left = float(rest @ rest) * size**2
         return self.left
 
-    def spelt(self, powers: Powers) -> tuple[list[Feature], float]:
-        """Its features with simple numbers, and the squares that they leave."""
+    def spelt(self, powers: Powers) -> Iterator[tuple[list[Feature], float]]:
+        """Its features with simple numbers, and the squares that they leave.
+
+        Inside a function with a constant and, where it is small, without one.
+        """
         if not self._source.function.transforms:
-            return self._as_terms(powers)
-        return self._as_function(powers)
+            yield self._as_terms(powers)
+            return
+        largest = float(np.max(np.abs(self._source.target)))
+        share = abs(float(self._numbers[0])) / max(largest, 1e-300)
+        if share > _NO_CONSTANT:
+            yield self._as_function(powers, constant=True)
+        if share < _SMALL:
+            yield self._as_function(powers, constant=False)
 
     def _as_terms(self, powers: Powers) -> tuple[list[Feature], float]:
         """Every term a feature; coefficients are no numbers."""
@@ -235,7 +249,7 @@ class _Sum:
         rest = self._y - value(inner)
         return [*alone, *(multiply(*shared, child) for child in spelt)], float(rest @ rest)
 
-    def _as_function(self, powers: Powers) -> tuple[list[Feature], float]:
+    def _as_function(self, powers: Powers, *, constant: bool) -> tuple[list[Feature], float]:
         """One feature, with all numbers inside it."""
         function, factor = self._source.function, self._source.factor_column
         fixed = np.zeros(self._numbers.size, dtype=np.bool_)
@@ -255,8 +269,13 @@ class _Sum:
         def residual(numbers: FloatArray) -> Column:
             return _finite((value(numbers) - self._y) / size)
 
+        # A constant without a slope stays as it is.
+        used = np.ones(self._numbers.size)
+        start = self._numbers.copy()
+        if not constant:
+            used[0], start[0], fixed[0] = 0.0, 0.0, True
         numbers = fit_numbers(
-            residual, lambda c: np.nan_to_num(slopes(c) / size), self._numbers, _MORE_STEPS
+            residual, lambda c: np.nan_to_num(used * slopes(c) / size), start, _MORE_STEPS
         )
         linear = slice(1, self._n_linear)
         if function.is_power:
