@@ -217,15 +217,19 @@ class GaussianEngine(AbstractEngine):
     def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
         if status is not Status.OK:
             return -inf, status
-        floor, table, beyond = self.shape.floor, self._table(size), 0.0
-        if fraction <= floor:
-            # From the rows perfect fits are told apart: an approximation to seven digits is not
-            # the law. Below the floor the log evidence is linear in the logarithm.
-            below = log(floor / max(fraction, ROUNDING_OF_ROWS))
-            beyond = below * (table.value(floor, size) - table.value(e * floor, size))
-            fraction, status = floor, Status.PERFECT_FIT
-        value = table.value(fraction, size) + beyond
-        return value, status if value > -inf else Status.UNDEFINED
+        floor, table = self.shape.floor, self._table(size)
+        value = table.value(max(fraction, floor), size)
+        if not value > -inf:
+            return value, Status.UNDEFINED
+        if fraction > floor:
+            return value, status
+        if floor > SMALLEST_FRACTION:
+            # The response itself has no more digits.
+            return value, Status.PERFECT_FIT
+        # From the rows perfect fits are told apart: an approximation to seven digits is not the
+        # law. Below the floor the log evidence is linear in the logarithm of the fraction.
+        slope = value - table.value(e * floor, size)
+        return value + slope * log(floor / max(fraction, ROUNDING_OF_ROWS)), Status.PERFECT_FIT
 
     def log_evidence_of(self, columns: Matrix, masks: Masks) -> tuple[FloatArray, StatusArray]:
         """Log evidence of several models over the same columns, by one QR of their rows.

@@ -321,6 +321,16 @@ def test_from_the_rows_an_approximation_is_no_law(rng):
         assert gram[1] == pytest.approx(gram[2], abs=1e-6)
 
 
+def test_a_response_without_digits_does_not_tell_perfect_fits_apart(rng):
+    """Far from zero its own rounding is larger than what they differ by; nothing varies at all."""
+    columns, response = mass_law(rng)
+    for values in (1e12 + response, np.ones(60)):
+        engine = GaussianEngine(values, Jeffreys())
+        found = [engine.log_evidence(columns[:, list(some)]) for some in ((0,), (0, 3), (0, 4))]
+        assert all(status is Status.PERFECT_FIT for _, status in found)
+        assert found[1][0] == pytest.approx(found[2][0], abs=1e-9)
+
+
 def test_without_the_floor_noise_would_rank_them(rng):
     """Negative control: raw residuals of perfect fits differ by nats of rounding."""
     columns, response = mass_law(rng)
