@@ -31,7 +31,7 @@ NOISE, BUDGETS = (0.0, 0.001, 0.01, 0.1), (3.0, 20.0, 60.0)
 # distance from the law with other constants, as a share of its weakest term; smallest error allowed,
 # as a share of the signal; errors allowed, in standard errors; and smallest share of a constant that
 # is not zero.
-FRESH, NEAR_POLES, SAME, ROUNDING, LIMIT, PRESENT = 500, 0.02, 1e-5, 1e-4, 3.0, 0.01
+FRESH, NEAR_POLES, SAME, ROUNDING, LIMIT, PRESENT = 500, 0.02, 1e-9, 1e-4, 3.0, 0.01
 # A fresh point counts if the law is at most so many times as large there as in the training rows.
 _LARGEST = 3.0
 

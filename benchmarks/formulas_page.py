@@ -196,13 +196,15 @@ Feynman) had been looked at before there were halves.
 A law is found *exactly* if the most probable model
 
 * is the law up to its constants: there are constants, none of them zero where the law's is not, for which the law
-  differs from it by less than a hundred-thousandth of the law's weakest term (root mean square) over 500 fresh points inside
+  differs from it by less than a thousand-millionth of the law's weakest term (root mean square) over 500 fresh points inside
   and up to 500 outside the training ranges, a quarter further on each side; and
 * has the right constants: on the same points its error is at most three times the standard error that
   estimates of the law's own constants have, the form being known (or 1e-4 of the signal, where that is larger).
 
 Points where the law is more than three times as large as in the training rows, and the worst fiftieth of the
-others, may lie near poles and do not count. A close approximation does not pass. The constants of a law are the factors of all
+others, may lie near poles and do not count. A close approximation does not pass: of 205 formulas of the choosing half that
+differed from their law by less than 1e-5, the limit of earlier measurements, 198 differed by less than 2e-12, and seven by more than 3e-7:
+approximations of an arcsine, of a logarithm and of a polynomial, and a root with a superfluous term. The constants of a law are the factors of all
 its summands, multiplied out, of the arguments of functions, and a constant in every sum that a function is applied to.
 *Among the first ten* counts laws that pass anywhere among the ten most probable models.
 

@@ -10,7 +10,7 @@ recomputed from the rows by Householder QR, which does not square the condition 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, log, pi
+from math import e, inf, log, pi
 from typing import Self, final
 
 import numpy as np
@@ -49,6 +49,8 @@ DEPENDENCE_TOLERANCE = 1e-9
 ROUNDING = 1e-15
 # Residual fractions below this are rounding noise of the Gram matrix.
 SMALLEST_FRACTION = 1e-12
+# And those below this are rounding noise of the rows themselves.
+ROUNDING_OF_ROWS = 1e-20
 # A column that varies less than this, relative to its size, is constant to rounding.
 SMALLEST_SPREAD = 1e-10
 _EPSILON = np.finfo(np.float64).eps
@@ -215,10 +217,19 @@ class GaussianEngine(AbstractEngine):
     def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
         if status is not Status.OK:
             return -inf, status
-        if fraction <= self.shape.floor:
-            fraction, status = self.shape.floor, Status.PERFECT_FIT
-        value = self._table(size).value(fraction, size)
-        return value, status if value > -inf else Status.UNDEFINED
+        floor, table = self.shape.floor, self._table(size)
+        value = table.value(max(fraction, floor), size)
+        if not value > -inf:
+            return value, Status.UNDEFINED
+        if fraction > floor:
+            return value, status
+        if floor > SMALLEST_FRACTION:
+            # The response itself has no more digits.
+            return value, Status.PERFECT_FIT
+        # From the rows perfect fits are told apart: an approximation to seven digits is not the
+        # law. Below the floor the log evidence is linear in the logarithm of the fraction.
+        slope = value - table.value(e * floor, size)
+        return value + slope * log(floor / max(fraction, ROUNDING_OF_ROWS)), Status.PERFECT_FIT
 
     def log_evidence_of(self, columns: Matrix, masks: Masks) -> tuple[FloatArray, StatusArray]:
         """Log evidence of several models over the same columns, by one QR of their rows.

@@ -33,7 +33,7 @@ _LENGTHS_OF_ONE, _LENGTHS_OF_ALL = (0.2, 0.6, 2.0), (0.5, 1.0, 2.0)
 # Rows in which the process is free, rows and covariates that take part.
 _FREE_ROWS, _MOST_ROWS, _MOST_COVARIATES = 150, 1_000, 30
 # Smallest error of a row, in standard deviations of the response: what is less is rounding.
-SMALLEST_ERROR = 1e-8
+SMALLEST_ERROR = 1e-10
 # A column that keeps less than this share of its length beside the others, or varies less, is
 # left out.
 _DEPENDENT = 1e-9

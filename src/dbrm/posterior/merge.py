@@ -105,6 +105,12 @@ class Merger:
         self._n_chains = 0
         self._frequency: FloatArray | None = np.zeros(0)
         self._merged: Merged | None = None
+        self._included: list[list[Feature]] = []
+
+    def include(self, model: list[Feature]) -> None:
+        """Add a model that was found before the chains, which count as having visited it."""
+        self._merged = None
+        self._included.append(model)
 
     def add(self, result: ChainResult) -> None:
         """Add the models of the next chain."""
@@ -168,6 +174,30 @@ class Merger:
         self._log_lost.append(log_sum_exp(log_posterior[outside]))
         return part.take(np.flatnonzero(~outside))
 
+    def _part_of(self, model: list[Feature]) -> "_Part":
+        """A model as a table of one row, with its evidence from the rows."""
+        problem, registry = self._problem, self._registry
+        columns = evaluate(model, problem.table)[0]
+        numbers = [registry.number(f, c) for f, c in zip(model, columns.T, strict=True)]
+        members = np.unique(np.array(numbers, dtype=np.int32))
+        starts = np.array([0, members.size])
+        mask = np.ones((1, len(model)), dtype=np.bool_)
+        values, statuses = problem.engine.log_evidence_of(columns, mask)
+        table = ModelTable(
+            keys=model_keys(starts, members, registry.keys),
+            starts=starts,
+            members=members,
+            log_evidence=values,
+            log_prior=np.zeros(1),
+            statuses=statuses,
+            latent=np.zeros(1, dtype=np.uint64),
+        )
+        table = with_prior(table, problem, registry)
+        words = self._n_chains // 64 + 1
+        finders = np.full((1, words), np.iinfo(np.uint64).max, dtype=np.uint64)
+        weight = np.array([self._rule.log_weight(_log_posterior(table))])
+        return _Part(table, weight, finders)
+
     def merged(self) -> Merged:
         """One posterior of all chains added so far; asked for again, the same."""
         if self._merged is None:
@@ -181,6 +211,9 @@ class Merger:
             # Simpler spellings found by another chain may have other factors.
             allowed = problem.heredity_rule(registry).allows(part.models)
             part = part.take(np.flatnonzero(allowed))
+        if self._included:
+            included = [self._part_of(model) for model in self._included]
+            part = _unite([part, *included], add_weights=self._rule.adds_weights)
         models, refined = _refine(part.models, problem, registry)
         if problem.subsampled or problem.completed:
             # The evidence of a sample, or of one completed table, is for the search only.
@@ -316,7 +349,9 @@ def _refine(
     for _ in range(rounds if refines else 0):
         log_posterior = _log_posterior(models)
         order = np.argsort(-log_posterior, kind="stable")[:most]
-        leading = order[log_posterior[order] >= log_posterior[order[0]] - window]
+        # To the search all perfect fits, and those that rounding hides, are equal.
+        perfect = np.any(models.statuses[order] == Status.PERFECT_FIT)
+        leading = order[perfect | (log_posterior[order] >= log_posterior[order[0]] - window)]
         leading = leading[~refined[leading]]
         if leading.size == 0:
             break

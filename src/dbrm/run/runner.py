@@ -24,7 +24,7 @@ from dbrm.chains import (
     seed_sequence,
 )
 from dbrm.errors import DBRMWarning, InvalidDataError, InvalidSettingError
-from dbrm.evidence import find_family
+from dbrm.evidence import GaussianEngine, find_family
 from dbrm.evolution import (
     ChainResult,
     Draws,
@@ -76,13 +76,15 @@ _SWEEP_SHARE, _END_SHARE = 0.6, 0.05
 # Shares of the time that the sweep has left, where laws are looked for: what simple features may
 # take, and then laws of groups.
 _SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5
-# Share of what the sweep leaves of a time budget that is kept for looking further; of what is left
-# then, this share may go into the looks, and the rest into new chains. Nothing begins with fewer
-# seconds.
-_FURTHER_SHARE, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 0.7, 0.2
-# A law of at most so many terms is found if it is exact to rounding; or, with at most this
-# complexity in all, if a smooth remainder has at most this probability.
-_FEW_TERMS, _SIMPLE, _NOTHING_LEFT = 3, 6, 0.2
+# Share of what the sweep leaves of a time budget that is kept for looking further, and seconds that
+# first chains have at most; of what is left then, this share may go into the looks, and the rest
+# into new chains. Nothing begins with fewer seconds.
+_FURTHER_SHARE, _FIRST_SECONDS, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 4.0, 0.75, 0.2
+# Share of the time for looks that is left which one of them may take, but for the last.
+_ONE_LOOK = 0.5
+# A law is found if it leaves at most this share of the variance, with few terms and with more; or,
+# with at most this complexity in all, if a smooth remainder has at most this probability.
+_FEW_TERMS, _MOST_TERMS, _EXACT, _SIMPLE, _NOTHING_LEFT = 3, 10, (1e-18, 1e-24), 6, 0.2
 # Terms of the best sum of simple features, which come first in the pool; and laws and terms of each
 # kind that are weighed for its head.
 _TERMS, _WEIGHED = 3, 4
@@ -256,7 +258,8 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
         looks, ends = _looks(problem, settings), perf_counter() + problem.budget.stop.seconds
         if looks:
             # What is left for looking further is not for the first chains.
-            problem = _with_less_time(problem, _FURTHER_SHARE * problem.budget.stop.seconds)
+            first = min((1.0 - _FURTHER_SHARE) * problem.budget.stop.seconds, _FIRST_SECONDS)
+            problem = _with_time(problem, first)
 
         def run_more(n_before: int = 0, *, checkpoint: Checkpoint | None = folder) -> RunReport:
             return run_chains(
@@ -280,16 +283,19 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             bar.phase("searching with more chains")
             report = report.followed_by(run_more(report.n_chains))
         stopped = perf_counter() - begun > problem.budget.stop.seconds
-        features: tuple[Feature, ...] = ()
+        features, law = tuple[Feature, ...](), list[Feature]()
         if looks:
             bar.phase("looking further")
-            features = _look_further(looks, problem, results, ends, stop_event)
+            features, law = _look_further(looks, problem, results, ends, stop_event)
         if features:
             problem = replace(problem, pool=features + problem.pool)
             problem = _with_time(problem, ends - perf_counter())
             before, results = results, _Results(problem, settings, seed, unseen)
             after = run_more(report.n_chains, checkpoint=None)
             results, report = (results, after) if results.draws else (before, report)
+            if _is_exact(problem.without_latent(), law):
+                # To chains all perfect fits are alike, and it may not be the cheapest.
+                results.merger.include(law)
         elif (
             stopped
             and ends - perf_counter() > _LEAST_SECONDS
@@ -314,40 +320,51 @@ def _look_further(
     results: _Results,
     ends: float,
     stop_event: StopEvent,
-) -> tuple[Feature, ...]:
+) -> tuple[tuple[Feature, ...], list[Feature]]:
     """Features for new chains; none if the law is found, time is over or they bring nothing.
 
-    One look after the other, until one finds a law beside which nothing is left.
+    Also the best model of them. One look after the other, until one finds a law beside which
+    nothing is left.
     """
     limit = ends - (1.0 - _LOOK_SHARE) * (ends - perf_counter())
 
-    def pause() -> bool:
-        return stop_event.is_set or perf_counter() > limit
+    def until(end: float) -> Callable[[], bool]:
+        return lambda: stop_event.is_set or perf_counter() > end
 
     alone, model, found = problem.without_latent(), results.best(), tuple[Feature, ...]()
     for look in looks:
-        if pause() or _is_found(alone, model):
+        if until(limit)() or _is_found(alone, model):
             break
         if limit - perf_counter() < look.least_seconds:
             continue
-        features = look.find(alone, pause)
+        share = 1.0 if look is looks[-1] else _ONE_LOOK
+        pause = until(limit - (1.0 - share) * (limit - perf_counter()))
+        features = look.find(alone, model, pause)
         better, gain = best_with(alone, model, features) if features else (model, 0.0)
         if gain > _WORTH:
             model, found = better, (*better, *features, *found)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found)), model
 
 
 def _is_found(problem: Problem, model: list[Feature]) -> bool:
     """Whether a model of few terms leaves nothing: nothing but rounding; or, beside noise, no
     smooth remainder, and it is so simple that all others like it have been tried.
     """
-    if not 0 < len(model) <= _FEW_TERMS:
-        return False
-    columns, all_of_them = evaluate(model, problem.table)[0], np.ones((1, len(model)), np.bool_)
-    if problem.engine.log_evidence_of(columns, all_of_them)[1][0] == Status.PERFECT_FIT:
+    if _is_exact(problem, model):
         return True
+    if not 0 < len(model) <= _FEW_TERMS or not isinstance(problem.engine, GaussianEngine):
+        return False
     simple = sum(feature.complexity for feature in model) <= _SIMPLE
     return simple and smooth_remainder(problem, model) < _NOTHING_LEFT
+
+
+def _is_exact(problem: Problem, model: list[Feature]) -> bool:
+    """Whether a model leaves nothing but rounding; more terms approximate to more digits."""
+    engine = problem.engine
+    if not 0 < len(model) <= _MOST_TERMS or not isinstance(engine, GaussianEngine):
+        return False
+    fraction, status = engine.fraction(evaluate(model, problem.table)[0])
+    return status is Status.OK and fraction <= _EXACT[len(model) > _FEW_TERMS]
 
 
 def _sweep(problem: Problem, settings: Settings, stop_event: StopEvent) -> tuple[Problem, str]:

@@ -303,6 +303,34 @@ def test_the_floor_holds_from_the_rows_as_well(rng):
     np.testing.assert_allclose(fit.coefficients, [3.0, 2.0], rtol=1e-9)
 
 
+def test_from_the_rows_an_approximation_is_no_law(rng):
+    """A perfect fit to seven digits loses against one to sixteen, as the formula has it."""
+    columns, response = mass_law(rng)
+    law = columns[:, 0]
+    near = law + 1e-8 * law.std() * rng.normal(size=60)
+    # As the fraction f falls, g grows as 1/f: of f^(-(n-1-p)/2) the prior g^(-3/2) takes one half.
+    for prior, slope in ((Jeffreys(), 60 / 2), (ZellnerSiow(), (60 - 1 - 1 - 1) / 2)):
+        engine = GaussianEngine(response, prior)
+        fraction, _ = engine.fraction(near[:, None])
+        assert 1e-20 < fraction < 1e-12
+        values = [engine.log_evidence(column[:, None])[0] for column in (law, near)]
+        expected = slope * np.log(fraction / 1e-20)
+        assert values[0] - values[1] == pytest.approx(expected, rel=0.01)
+        # The Gram matrix cannot tell them apart.
+        gram = engine.prepare(np.column_stack([law, near])).log_evidence_of_all(1)[0]
+        assert gram[1] == pytest.approx(gram[2], abs=1e-6)
+
+
+def test_a_response_without_digits_does_not_tell_perfect_fits_apart(rng):
+    """Far from zero its own rounding is larger than what they differ by; nothing varies at all."""
+    columns, response = mass_law(rng)
+    for values in (1e12 + response, np.ones(60)):
+        engine = GaussianEngine(values, Jeffreys())
+        found = [engine.log_evidence(columns[:, list(some)]) for some in ((0,), (0, 3), (0, 4))]
+        assert all(status is Status.PERFECT_FIT for _, status in found)
+        assert found[1][0] == pytest.approx(found[2][0], abs=1e-9)
+
+
 def test_without_the_floor_noise_would_rank_them(rng):
     """Negative control: raw residuals of perfect fits differ by nats of rounding."""
     columns, response = mass_law(rng)

@@ -224,3 +224,31 @@ def test_models_that_all_turn_out_dependent_keep_their_evidence(problem):
     assert merged.probability.sum() == pytest.approx(1.0)
     assert merged.models.log_evidence.tolist() == [-1.0, -3.0]
     assert merged.n_refined == 0
+
+
+def test_an_exact_law_found_before_the_chains_is_included(rng):
+    """A chain knows an approximation, which to its Gram matrix is as good, and is cheaper."""
+    x = rng.uniform(0.5, 2.0, size=(40, 2))
+    near = x[:, 0] * x[:, 1] * (1.0 + 1e-7 * rng.normal(size=40))
+    table = Table(("x", "z", "u"), np.column_stack([x, near]))
+    problem = Problem(
+        table=table,
+        engine=GaussianEngine(x[:, 0] * x[:, 1], Jeffreys()),
+        model_prior=Complexity(PENALTY),
+        grammar=Grammar(resolve_transforms(["troot", "sin"]), 5, 10, 4, OptimizeThenTransform()),
+        filtration=Filtration(),
+        budget=SearchBudget(15, 1, n_init=1, n_final=1),
+        max_model_size=5,
+    )
+    law = dbrm.parse_feature("x*z", table.names)
+    best = {}
+    for included in (False, True):
+        merger = Merger(problem)
+        merger.add(chain({"u": 500.0, "x": 480.0}))
+        if included:
+            merger.include([law])
+        merged = merger.merged()
+        best[included] = [merged.features[j].text for j in merged.models.features_of(0)]
+        assert merged.probability.sum() == pytest.approx(1.0)
+    assert best == {False: ["u"], True: ["x*z"]}
+    assert 0 in merged.visited[0]

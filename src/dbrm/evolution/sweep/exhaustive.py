@@ -23,6 +23,7 @@ def best_sums(
     listed: int,
     *,
     smallest: int = 1,
+    beside: Matrix | None = None,
 ) -> list[tuple[float, tuple[int, ...]]]:
     r"""The best subsets of columns beside a constant, with the squares that they leave.
 
@@ -39,12 +40,19 @@ def best_sums(
         Sizes of the subsets.
     listed
         Subsets of each size that are returned.
+    beside
+        Columns that all of them have beside the constant.
     """
     weight = np.where(np.isfinite(weight), weight, 0.0)
     design = columns * weight[:, None]
     wanted, base = target * weight, weight / max(float(np.linalg.norm(weight)), 1e-300)
     design = design - np.outer(base, base @ design)
     wanted = wanted - base * (base @ wanted)
+    if beside is not None and beside.shape[1]:
+        always = beside * weight[:, None]
+        bases, _ = np.linalg.qr(always - np.outer(base, base @ always))
+        design = design - bases @ (bases.T @ design)
+        wanted = wanted - bases @ (bases.T @ wanted)
     lengths = np.linalg.norm(design, axis=0)
     sound = np.flatnonzero(np.isfinite(lengths) & (lengths > 0.0))
     if not (sound.size and np.isfinite(wanted @ wanted)):

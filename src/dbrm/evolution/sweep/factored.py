@@ -1,10 +1,11 @@
-r"""Factors that are powers of a simple sum, beside a function of another sum.
+r"""Factors that are powers of a simple sum or a function, beside a function of another sum.
 
 .. math:: y = F\, (1 \pm z)^p\, g\Bigl(\alpha_0 + \sum_r \alpha_r F_r\Bigr)
 
 For every term :math:`z` and power :math:`p` at once, how well does one more term explain
 :math:`g^{-1}\{y / (F (1 \pm z)^p)\}`? Without a :math:`g` two terms do. The best factors are those
-that sums are looked for beside: :math:`\sqrt{1 - v^2/c^2}`, :math:`1 / (1 + x)`.
+that sums are looked for beside: :math:`\sqrt{1 - v^2/c^2}`, :math:`1 / (1 + x)`, or
+:math:`1 / \sin x`.
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ __all__ = ["factored_targets"]
 
 # Powers of a sum, terms beside it, and those of which pairs are tried.
 _POWERS, _BESIDE, _PAIRED = (-0.5, 0.5, -1.0, 1.0, -2.0, 2.0), 150, 40
+# Powers of functions.
+_OF_FUNCTIONS = (1.0, -1.0, 2.0, -2.0)
 # Smallest share of the squares that a difference of squares can tell.
 _ROUNDING = 1e-10
 
@@ -41,6 +44,7 @@ class _Factors:
 def factored_targets(
     sources: Sequence[LawTarget],
     inside: Terms,
+    beside: Terms,
     terms: Terms,
     response: Column,
     powers: Powers,
@@ -53,12 +57,13 @@ def factored_targets(
     ----------
     sources
         Targets that have one factor under several functions.
-    inside, terms
-        What may stand beside one in the factor, and what the targets may be sums of.
+    inside, beside, terms
+        What may stand beside one in the factor, what may be a factor itself, and what the targets
+        may be sums of.
     unit
         What a unit of complexity costs, in nats.
     """
-    factors = _factors(inside, powers)
+    factors = _factors(inside, beside, powers)
     if not factors.features:
         return []
     found: list[tuple[float, LawTarget]] = []
@@ -87,10 +92,18 @@ def factored_targets(
     return [law for _, law in found[:kept]]
 
 
-def _factors(terms: Terms, powers: Powers) -> _Factors:
-    """Powers of one plus or minus a term, where that has one sign."""
+def _factors(terms: Terms, functions: Terms, powers: Powers) -> _Factors:
+    """Powers of one plus or minus a term, where that has one sign, and of functions."""
     features: list[Feature] = []
     columns: list[Column] = []
+    for function, column, scale in zip(
+        functions.features, functions.columns.T, functions.scale, strict=True
+    ):
+        for power in _OF_FUNCTIONS if np.all(column != 0.0) else ():
+            feature = powers.feature(function, power)
+            if feature is not None:
+                features.append(feature)
+                columns.append((column * scale) ** power)
     for j, term in enumerate(terms.features):
         for sign in (1.0, -1.0):
             total = 1.0 + sign * terms.columns[:, j] * terms.scale[j]

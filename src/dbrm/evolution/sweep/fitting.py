@@ -22,6 +22,7 @@ def fit_numbers(
     residual: Callable[[FloatArray], Column],
     slopes: Callable[[FloatArray], Matrix],
     start: FloatArray,
+    steps: int = _STEPS,
 ) -> FloatArray:
     """Numbers near the start that make the squares of the residual least.
 
@@ -29,10 +30,12 @@ def fit_numbers(
     ----------
     residual, slopes
         Finite residuals of order one, and their derivatives by the numbers.
+    steps
+        Most of them.
     """
     numbers, rest = start, residual(start)
     squares, damping = float(rest @ rest), _DAMPING
-    for _ in range(_STEPS):
+    for _ in range(steps):
         if squares < _ROUNDING:
             break
         design = slopes(numbers)

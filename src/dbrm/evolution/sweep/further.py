@@ -9,10 +9,13 @@ import numpy as np
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.factorisations import sweep_factorisations
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
+from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
-from dbrm.evolution.sweep.ratios import sweep_ratios
+from dbrm.evolution.sweep.ratios import sweep_plain, sweep_ratios
+from dbrm.evolution.sweep.remainders import sweep_remainder
 from dbrm.evolution.sweep.simple import sweep_features
 from dbrm.features import Feature
 
@@ -28,9 +31,12 @@ _WEIGHED = 12
 @final
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A search for features, and the seconds that it takes at the least: it pauses now and then."""
+    """A search for features beside a model, and the seconds that it takes at the least.
 
-    find: Callable[[Problem, Pause], list[Feature]]
+    It pauses now and then.
+    """
+
+    find: Callable[[Problem, Sequence[Feature], Pause], list[Feature]]
     least_seconds: float = 0.0
 
 
@@ -49,19 +55,32 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
         return []
 
     def deeper(by: int, seconds: float) -> Look:
-        return Look(lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds)
+        return _alone(
+            lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds
+        )
 
+    (first, second) = (deeper(by, seconds) for by, seconds in _DEEPER)
     return [
-        Look(sweep_polynomials, 0.1),
-        *(deeper(by, seconds) for by, seconds in _DEEPER),
-        Look(sweep_ratios, 0.8),
+        _alone(sweep_polynomials, 0.1),
+        _alone(sweep_factorisations, 0.4),
+        _alone(sweep_plain, 0.4),
+        _alone(sweep_numbered_sums, 0.8),
+        Look(sweep_remainder, 0.8),
+        first,
+        second,
+        _alone(sweep_ratios, 0.8),
     ]
+
+
+def _alone(find: Callable[[Problem, Pause], list[Feature]], seconds: float) -> Look:
+    """A look at the whole response, whatever the model."""
+    return Look(lambda problem, _, pause: find(problem, pause), seconds)
 
 
 def best_with(
     problem: Problem, model: Sequence[Feature], features: Sequence[Feature]
 ) -> tuple[list[Feature], float]:
-    """The most probable model of features, beside those of a model or without them.
+    """The most probable model of features, beside those of a model or without them, or of all.
 
     Also the nats by which its log posterior exceeds that of the given model.
     """
@@ -70,6 +89,8 @@ def best_with(
     after = pool.add(list(features), _WEIGHED, fresh_only=False)
     both = [*before, *(number for number in after if number not in before)]
     subsets = [pool.best_subset(numbers, before) for numbers in (after, both)]
+    # Perfect fits are told apart from the rows only.
+    subsets += [after] if len(after) <= problem.max_model_size else []
     gains = [pool.log_posterior(subset) for subset in subsets]
     best = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
     gain = gains[best] - pool.log_posterior(before)

@@ -117,10 +117,11 @@ class SweepPool:
         return [numbers[j] for j in np.flatnonzero(best)]
 
     def log_posterior(self, numbers: list[int]) -> float:
-        """Log posterior, up to a constant, of the model of these features."""
-        prepared, terms = self._prepare(numbers)
+        """Log posterior, up to a constant, of the model of these features, from their rows."""
+        _, terms = self._prepare(numbers)
         mask = np.ones((1, len(numbers)), dtype=np.bool_)
-        return float(prepared.log_evidence(mask)[0][0] + terms.of(mask)[0])
+        evidence = self._problem.engine.log_evidence_of(self.columns(numbers), mask)[0][0]
+        return float(evidence + terms.of(mask)[0])
 
     def best_of(self, others: list[int], options: list[int]) -> int:
         """Which of the options makes the most probable model with the others."""

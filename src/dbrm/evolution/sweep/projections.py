@@ -37,6 +37,7 @@ from dbrm.evolution.sweep.powers import Powers, log_linear_exponents, separable_
 from dbrm.evolution.sweep.reductions import reduce_covariates
 from dbrm.evolution.sweep.screening import invert, share_left
 from dbrm.evolution.sweep.snapping import snapped_numbers
+from dbrm.evolution.sweep.spelling import without_logarithms
 from dbrm.features import Feature, Transform, covariate, evaluate, multiply
 from dbrm.status import Status
 
@@ -45,6 +46,7 @@ __all__ = [
     "law_covariates",
     "law_rows",
     "law_targets",
+    "plain_targets",
     "reduced_targets",
     "sweep_projections",
 ]
@@ -116,6 +118,15 @@ def reduced_targets(problem: Problem) -> list[LawTarget]:
         return []
     with np.errstate(all="ignore"):
         return search.reduced()
+
+
+def plain_targets(problem: Problem) -> list[LawTarget]:
+    """Targets of every function without a factor, over few covariates."""
+    search = _search(problem)
+    if search is None:
+        return []
+    with np.errstate(all="ignore"):
+        return search.plain()
 
 
 def law_rows(problem: Problem) -> Index:
@@ -377,6 +388,9 @@ class _Search:
             return []
         logs = self._signed_logs
         found = [separable_exponents(logs, self._y, weighted=on) for on in (True, False)]
+        # Where both see another exponent it is none.
+        doubtful = (found[0] != 0.0) & (found[1] != 0.0) & (found[0] != found[1])
+        found = [np.where(doubtful, 0.0, exponents) for exponents in found]
         # Either may see a factor that the other does not.
         found.append(np.where(found[0] != 0.0, found[0], found[1]))
         return [exponents for exponents in found if exponents.any()]
@@ -428,6 +442,14 @@ class _Search:
         """Targets of every function over the groups of covariates."""
         found = self._reduced()
         targets = [] if found is None else [self._target(*found, g) for g in self._functions]
+        return [target for target in targets if target is not None]
+
+    def plain(self) -> list[LawTarget]:
+        """Targets of every function over the covariates, if these are few."""
+        bases = tuple(covariate(name) for name in self._names)
+        if len(bases) > _FEW_COVARIATES:
+            return []
+        targets = [self._target((), bases, function) for function in self._functions]
         return [target for target in targets if target is not None]
 
     def _target(
@@ -531,10 +553,12 @@ class _Search:
         found: dict[int, Feature] = {}
         ordered = sorted(laws, key=lambda law: -law.gain)
         for feature in (feature for law in ordered for feature in law.features):
-            if len(found) < _TAKE:
-                fitted, _, status = self._problem.column_of(self._problem.simplify(feature))
-                if status is Status.OK and self._problem.grammar.admits_law(fitted):
-                    found.setdefault(fitted.key, fitted)
+            other = without_logarithms(feature, self._powers)
+            for spelling in (feature,) if other is None else (feature, other):
+                if len(found) < _TAKE:
+                    fitted, _, status = self._problem.column_of(self._problem.simplify(spelling))
+                    if status is Status.OK and self._problem.grammar.admits_law(fitted):
+                        found.setdefault(fitted.key, fitted)
         return list(found.values())
 
     def _best_attempts(self, most_factors: int, kept: int, pause: Pause) -> list[_Attempt]:

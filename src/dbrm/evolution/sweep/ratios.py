@@ -32,12 +32,15 @@ from dbrm.evolution.sweep.projections import (
     LawTarget,
     law_rows,
     law_targets,
+    plain_targets,
     reduced_targets,
 )
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
+from dbrm.evolution.sweep.spelling import without_logarithms
 from dbrm.evolution.sweep.terms import (
     Terms,
     algebraic_terms,
+    function_factors,
     inner_terms,
     short_terms,
     wide_terms,
@@ -45,7 +48,7 @@ from dbrm.evolution.sweep.terms import (
 from dbrm.features import Feature, multiply
 from dbrm.status import Status
 
-__all__ = ["sweep_ratios", "sweep_reduced"]
+__all__ = ["sweep_plain", "sweep_ratios", "sweep_reduced"]
 
 # Factors of each function; candidates of ratios and of plain sums, and most terms chosen.
 _FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
@@ -87,6 +90,14 @@ def sweep_reduced(problem: Problem, pause: Pause = never) -> list[Feature]:
     if pause() or not has_squares_and_inverses(problem.grammar.transforms):
         return []
     return _found(problem, reduced_targets(problem), pause, n_wide=_FEWER)
+
+
+def sweep_plain(problem: Problem, pause: Pause = never) -> list[Feature]:
+    """The same of few covariates, without a factor that seems to stand apart.
+
+    Beside small values of the response, a sum that changes its sign may look like a factor.
+    """
+    return [] if pause() else _found(problem, plain_targets(problem), pause, n_wide=_FEWER)
 
 
 def _found(
@@ -169,9 +180,11 @@ class _RatioSearch:
         features: dict[int, Feature] = {}
         for _, parts in fitted[:_TAKE]:
             for feature in parts:
-                whole, _, status = self._problem.column_of(self._problem.simplify(feature))
-                if status is Status.OK and self._problem.grammar.admits_law(whole):
-                    features.setdefault(whole.key, whole)
+                other = without_logarithms(feature, self._powers)
+                for spelling in (feature,) if other is None else (feature, other):
+                    whole, _, status = self._problem.column_of(self._problem.simplify(spelling))
+                    if status is Status.OK and self._problem.grammar.admits_law(whole):
+                        features.setdefault(whole.key, whole)
         return list(features.values())
 
     def _factored(self, targets: Sequence[LawTarget]) -> list[LawTarget]:
@@ -188,7 +201,16 @@ class _RatioSearch:
             self._table,
             _INSIDE,
         )
-        return factored_targets(alike, inside, terms, self._y, self._powers, self._unit, _MORE)
+        bases, transforms = targets[0].bases, self._problem.grammar.transforms
+        beside = Terms.of(
+            function_factors(bases, transforms),
+            self._problem.grammar.admits_law,
+            self._table,
+            _INSIDE,
+        )
+        return factored_targets(
+            alike, inside, beside, terms, self._y, self._powers, self._unit, _MORE
+        )
 
     def _candidates(self, bases: tuple[Feature, ...]) -> "_Candidates":
         """The candidates over covariates or groups of them, which are computed once."""

@@ -21,6 +21,7 @@ from dbrm.features import ColumnCache, Feature, Transform, evaluate, modify, mul
 __all__ = [
     "Terms",
     "algebraic_terms",
+    "function_factors",
     "functions_of_two",
     "inner_terms",
     "short_terms",
@@ -110,6 +111,15 @@ def inner_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> It
             if feature is not None:
                 yield feature
     yield from (multiply(base, wave) for base in bases for wave in waves)
+
+
+def function_factors(
+    bases: Sequence[Feature], transforms: Sequence[Transform]
+) -> Iterator[Feature]:
+    """Functions that are no powers, of one base."""
+    for g in transforms:
+        if g.base is None and not (g.affine or g.takes_knot) and not np.isfinite(exponent_of(g)):
+            yield from (modify(g, base) for base in bases)
 
 
 def wide_terms(bases: Sequence[Feature], transforms: Sequence[Transform]) -> Iterator[Feature]:

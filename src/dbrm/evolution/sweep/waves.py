@@ -36,6 +36,8 @@ __all__ = ["sweep_waves"]
 _MOST_COVARIATES, _FEW = 5, 3
 # Frequencies on each side of zero, in quarters of a period over the range of a column.
 _FREQUENCIES, _STEP = 40, np.pi / 2.0
+# So many times as many frequencies of one column alone.
+_ALONE = 3
 # Least share of what a polynomial leaves that a wave must explain; waves that are fitted.
 _LEAST, _FITTED = 0.15, 2
 # Rows that are needed, and the smallest share of the variance that is not rounding.
@@ -110,6 +112,8 @@ def _peaks(
     """The highest wave of each covariate or pair of covariates, without and with their product."""
     if len(bases) == 1:
         yield _highest((bases[0],), columns, residual)
+        # A wave whose frequency grows.
+        yield _highest((multiply(bases[0], bases[0]),), columns * columns, residual)
     for i, j in combinations(range(len(bases)), 2):
         one, other = bases[i], bases[j]
         yield _highest((one, other), columns[:, [i, j]], residual)
@@ -123,6 +127,8 @@ def _highest(inputs: tuple[Feature, ...], columns: Matrix, residual: Column) -> 
     for k, column in enumerate(columns.T):
         # Of a wave and its mirror image one is enough.
         steps = np.arange(0 if k == 0 or k == 2 else -_FREQUENCIES, _FREQUENCIES + 1)
+        if len(inputs) == 1:
+            steps = np.arange(0, _ALONE * _FREQUENCIES + 1)
         if k == 0 and len(inputs) == 3:
             steps = np.arange(-_FREQUENCIES, _FREQUENCIES + 1)
         grids.append(steps * _STEP / np.ptp(column))
