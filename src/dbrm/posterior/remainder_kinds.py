@@ -82,8 +82,7 @@ def find_kinds(engine: RemainderEngine, covariates: Covariates, beside: Matrix) 
     """
     possible = list(_alternatives(engine, covariates))
     if isinstance(engine, JointEngine):
-        expected = [(columns, Components(columns.centre, 0.0)) for columns, _, _ in possible]
-        return [_kind(engine, columns, components) for columns, components in expected]
+        return [_kind(engine, own, Components(own.centre, 0.0)) for own, _, _ in possible]
     learnt = [(_learn(engine, columns, beside), b, logs) for columns, b, logs in possible]
     if not learnt:
         return []
