@@ -220,8 +220,8 @@ def test_time_that_is_left_goes_into_looking_further(rng, monkeypatch, budget):
     law = dbrm.parse_feature("sin(x1)*power[-1]{1.0*x2 + 1.0*square(x3)}")
     y = law.evaluate({f"x{j + 1}": column for j, column in enumerate(x.T)})
     looks = [
-        Look(lambda problem, pause: [law]),
-        Look(lambda problem, pause: pytest.fail("found already")),
+        Look(lambda problem, model, pause: [law]),
+        Look(lambda problem, model, pause: pytest.fail("found already")),
     ]
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(x, y, time_budget=budget, **LAWS)
@@ -231,7 +231,7 @@ def test_time_that_is_left_goes_into_looking_further(rng, monkeypatch, budget):
 
 def test_a_law_that_is_found_at_once_leaves_nothing_to_look_for(rng, monkeypatch):
     x = rng.uniform(1, 3, (80, 2))
-    looks = [Look(lambda problem, pause: pytest.fail("found already"))]
+    looks = [Look(lambda problem, model, pause: pytest.fail("found already"))]
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(x, 2.0 * x[:, 0] * x[:, 1], time_budget=30.0, **LAWS)
     assert posterior.best_model.features == ("x1*x2",)
@@ -240,7 +240,7 @@ def test_a_law_that_is_found_at_once_leaves_nothing_to_look_for(rng, monkeypatch
 def test_what_a_look_finds_is_left_alone_where_it_is_no_better(data, monkeypatch):
     """The first chains stay."""
     other = dbrm.parse_feature("x2*exp(x3)*sin(x2)")
-    looks = [Look(lambda problem, pause: [other])]
+    looks = [Look(lambda problem, model, pause: [other])]
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(*data, time_budget=30.0, **LAWS)
     assert other not in posterior._problem.pool
