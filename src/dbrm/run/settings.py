@@ -221,10 +221,11 @@ class Settings:
         as any covariate. By default beside the default functions, but not
         if `transforms` or `units` are given, or a formula, and not under the presets.
     remainder
-        Whether predictions of a Gaussian, binomial or Poisson response average over models with and
-        without a *remainder*: all covariates at once, each with a small effect, straight or bent,
-        beside the features of the formula. Formulas and probabilities of features are those
-        without. By default so, but not under the presets.
+        Whether predictions of a Gaussian, binomial or Poisson response, or of several classes,
+        average over models with and without a *remainder*: all covariates at once, each with a
+        small effect, straight or bent, and products of two, beside the features of the formula.
+        Formulas and probabilities of features are those without. By default so, but not under the
+        presets.
     check
         Whether to look at the data before the fit, and warn (`dbrm.errors.DataCheckWarning`) of
         what looks wrong: identifiers, dates, numbers as text, a response of another family.
