@@ -260,7 +260,7 @@ def test_pure_noise_gives_the_null_model(rng):
 @pytest.mark.parametrize("value", [0.0, 0.1, 7.0])
 @pytest.mark.parametrize("prior", ["zellner-siow", "jeffreys", "g-prior"])
 def test_a_constant_response_is_explained_by_the_intercept(rng, value, prior):
-    x = rng.normal(size=(40, 2))
+    x = rng.normal(size=(40, 3))
     posterior = dbrm.fit(x, np.full(40, value), prior=prior, **QUICK)
     assert posterior.best_model.features == ()
     np.testing.assert_allclose(posterior.predict(x), value, atol=1e-12)

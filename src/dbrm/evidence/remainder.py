@@ -25,6 +25,9 @@ from dbrm.evidence.variance_components import Quadratic
 
 __all__ = ["Remainder", "RemainderFit", "gaussian_quadratic"]
 
+# Smallest share of the variance of a response that is not rounding.
+_ROUNDING = 1e-24
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -141,9 +144,10 @@ def gaussian_quadratic(
     block = (columns[rows] - columns[rows].mean(axis=0)) / units
     block -= basis @ (basis.T @ block)
     left = response - basis @ (basis.T @ response)
-    return Quadratic(
-        block.T @ block, block.T @ left, float(left @ left), float(rows.size - known.shape[1])
-    )
+    # Of a perfect fit rounding is left, or nothing.
+    least = _ROUNDING * float(np.sum((response - response.mean()) ** 2))
+    total = max(float(left @ left), least)
+    return Quadratic(block.T @ block, block.T @ left, total, float(rows.size - known.shape[1]))
 
 
 def _observations(engine: GaussianEngine) -> tuple[IntArray, Column]:

@@ -37,6 +37,8 @@ __all__ = ["RemainderModels", "find_remainder", "with_remainder"]
 
 # A remainder less probable than this is left out of the predictions.
 LEAST_PROBABILITY = 0.02
+# With fewer covariates all of them can be in the formula, and laws are extrapolated.
+_FEWEST_COVARIATES = 3
 # Features that are tried beside the remainder.
 _MOST_FEATURES = 30
 # Models with a remainder that predictions average over: this share of them, and this number.
@@ -78,12 +80,12 @@ def find_remainder(
 ) -> RemainderModels | None:
     """The models with a remainder; ``None`` if there is none, or if it is not probable."""
     engine = problem.engine
-    if not problem.remainder:
+    if not (problem.remainder and len(recipe.needed) >= _FEWEST_COVARIATES):
         return None
     if not (isinstance(engine, RemainderEngine) and _is_possible(problem, engine)):
         return None
     table = _table(problem)
-    if not np.all(np.ptp(table.values, axis=0) > 0):
+    if not np.all(np.ptp(table.values, axis=0) > 0) or _is_constant(engine):
         return None
     leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
     search = Search.of(problem, Covariates.of(table, recipe), merged, leading)
@@ -163,6 +165,14 @@ def _log_overclaim(problem: Problem, merged: Merged, engine: GlmEngine | JointEn
     differences = np.array(proper) - merged.models.log_evidence[:count]
     weights = merged.probability[:count] / merged.probability[:count].sum()
     return float(logsumexp(differences, b=weights))
+
+
+def _is_constant(engine: RemainderEngine) -> bool:
+    """Whether a response has nothing to explain."""
+    if not isinstance(engine, GaussianEngine):
+        return False
+    offset = 0.0 if engine.offset is None else engine.offset
+    return bool(np.ptp(engine.response - offset) == 0.0)
 
 
 def _table(problem: Problem) -> Table:

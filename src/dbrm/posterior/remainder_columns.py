@@ -253,7 +253,7 @@ class _Group:
     def units(self) -> FloatArray:
         """Units in which the variances of the columns add up to one."""
         own = np.ones(self.values.shape[1]) if self.scale is None else self.scale
-        return np.asarray(own * np.sqrt(np.sum(self.values.var(axis=0) / own**2)))
+        return np.asarray(own * np.sqrt(np.sum((self.values / own).var(axis=0))))
 
 
 def _sides(

@@ -14,6 +14,8 @@ import numpy as np
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.evidence import GaussianEngine, GlmEngine, JointEngine
+from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.evidence.joint.remainder import JointRemainder
 from dbrm.evidence.remainder import Remainder
 from dbrm.evolution import Problem
 from dbrm.features import Feature, evaluate
@@ -194,7 +196,7 @@ def _climb_beside(search: Search, kind: Kind, number: int, prior: float) -> list
 def _modes_beside(search: Search, kind: Kind, mask: Mask) -> list[tuple[float, float]]:
     """Plausible ratios of a remainder beside a model, and the log evidence of each."""
     remainder, found = kind.remainder, []
-    assert not isinstance(remainder, Remainder)
+    assert isinstance(remainder, GlmRemainder | JointRemainder)
     start: FloatArray | None = None
 
     def visit(ratio: float) -> float:
@@ -234,7 +236,7 @@ def _climb(search: Search, remainder: Remainder, ratio: float) -> tuple[Masks, F
 def _fewer_features(search: Search, kind: Kind, ratio: float) -> Mask | None:
     """The most probable of the models that lose one feature after the other."""
     remainder = kind.remainder
-    assert not isinstance(remainder, Remainder)
+    assert isinstance(remainder, GlmRemainder | JointRemainder)
     path: list[tuple[float, Mask]] = []
     here = search.best
     while here.any():
