@@ -11,6 +11,7 @@ from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.factorisations import sweep_factorisations
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
+from dbrm.evolution.sweep.meetings import sweep_meetings
 from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
@@ -62,10 +63,12 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     (first, second) = (deeper(by, seconds) for by, seconds in _DEEPER)
     return [
         _alone(sweep_polynomials, 0.1),
+        _alone(sweep_meetings, 1.0),
         _alone(sweep_factorisations, 0.4),
         _alone(sweep_plain, 0.4),
         _alone(sweep_numbered_sums, 0.8),
         Look(sweep_remainder, 0.8),
+        _alone(lambda problem, pause: sweep_meetings(problem, pause, peels=True), 1.5),
         first,
         second,
         _alone(sweep_ratios, 0.8),
