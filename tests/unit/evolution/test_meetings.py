@@ -20,8 +20,8 @@ MEETINGS = {
     "one expression": lambda a, b: np.sin(a * (a + b * a)),
 }
 PEELED = {
-    "a sum taken off": lambda a, b: np.sqrt(a) * np.cos(a + b) / (b + 2) + b / a,
-    "a factor": lambda a, b: a * np.exp(np.sin(a + b) - np.sqrt(b) / (1 + a)),
+    "a part taken off": lambda a, b: np.sqrt(a) * np.cos(b) / (b + 2) + b / a,
+    "a factor": lambda a, b: a * np.exp(np.sin(b) - np.sqrt(a)),
 }
 
 

@@ -41,13 +41,13 @@ __all__ = ["sweep_meetings"]
 
 # Rows that expressions are computed on, expressions at most, and those of which pairs are tried
 # first once something is peeled off.
-_ROWS, _MOST, _FEWER = 16, 150_000, 40_000
+_ROWS, _MOST, _FEWER = 16, 150_000, 20_000
 # Numbers in expressions: with fewer of them these are longer.
 _ALL_NUMBERS, _FEW_NUMBERS = (1.0, 2.0, 3.0, 5.0, 0.5, pi), (1.0, 2.0)
 # Most covariates or groups.
 _MOST_LEAVES = 6
-# Nodes of the expressions that are divided or taken off, and most of them.
-_PEELED_NODES, _MOST_PEELED = 3, 250
+# Nodes of the expressions that are divided or taken off, most of them, and of those in pairs.
+_PEELED_NODES, _MOST_PEELED, _MOST_IN_PAIRS = 3, 150, 30
 # Meetings of one target that are looked at, and meetings whose laws are spelt in all.
 _PER_TARGET, _SPELT = 6, 60
 # Distance of two numbers that are equal, as a share of the target's size.
@@ -86,7 +86,10 @@ def sweep_meetings(problem: Problem, pause: Pause = never, *, peels: bool = Fals
                     if found or pause():
                         return found
             return []
-        for numbers, setting in product((_ALL_NUMBERS, _FEW_NUMBERS), settings):
+        # The first setting has the fewest leaves, the last is sure to have all that are needed.
+        ends = list(dict.fromkeys([*settings[:1], *settings[-1:]]))
+        options = [*product([_ALL_NUMBERS], settings), *product([_FEW_NUMBERS], ends)]
+        for numbers, setting in options:
             found = _Search(problem, *setting, numbers, pause).features(8 * _MOST, peels=False)
             if found or pause():
                 return found
@@ -155,7 +158,7 @@ class _Sorted:
 
     def alone(self, total: float, other: float, tolerance: float) -> Index:
         """Expressions with these numbers, each as a pair with a constant."""
-        constant = int(np.flatnonzero(self.places < 0)[0])
+        constant = int(np.searchsorted(self.keys, 0.0))
         low, high = np.searchsorted(self.keys, [total - tolerance, total + tolerance])
         near = np.flatnonzero(np.abs(self.others[low:high] - other) <= 10.0 * tolerance)
         return np.array([(low + k, constant) for k in near.tolist()], dtype=np.int64)
@@ -255,8 +258,8 @@ class _Search:
             for less in _taken_off(whole, part):
                 yield from ((target, False) for target in _undone(less, functions))
             yield from ((target, True) for target in _undone(_divided(whole, part), curved))
-        for part in small:
-            for other in small:
+        for part in small[:_MOST_IN_PAIRS]:
+            for other in small[:_MOST_IN_PAIRS]:
                 for target in _taken_off(_divided(whole, part), other):
                     yield target, True
 
