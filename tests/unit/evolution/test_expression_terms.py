@@ -12,7 +12,7 @@ LAWS = ["sin", "cos", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"]
 WHOLE = {"transforms": LAWS, "max_complexity": 20, "max_depth": 8, "penalty": 3.0}
 
 SUMS = {
-    "one expression": lambda a, b: a * np.cos(a + b**2),
+    "one expression": lambda a, b: np.cos(a * (a + b)),
     "two of them": lambda a, b: np.sin(a + a**2) + 2 * np.sin(1 + b**2),
     "inside a function": lambda a, b: 1 / (np.exp(a / b) + np.exp(-a / b)),
 }

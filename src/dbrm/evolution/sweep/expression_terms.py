@@ -22,7 +22,7 @@ from dbrm.features import Feature, Transform, evaluate
 __all__ = ["ExpressionTerms"]
 
 # Rows that are screened, expressions alone and in pairs, and numbers in them.
-_ROWS, _ALONE, _PAIRED, _NUMBERS = 80, 40_000, 1_000, (1.0, 2.0, 3.0, 0.5)
+_ROWS, _ALONE, _PAIRED, _NUMBERS = 80, 40_000, 3_000, (1.0, 2.0, 3.0, 0.5)
 # Expressions and pairs that are returned.
 _TAKE_ALONE, _TAKE_PAIRS = 30, 15
 # Smallest share of a column's squares that a difference of squares can tell.

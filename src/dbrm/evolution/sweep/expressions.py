@@ -142,8 +142,8 @@ class Expressions:
 
     def _next(self, size: int) -> Iterator[Index]:
         """How expressions of this size are made: transform or -4 to -1 for ``+-*/``, and parts."""
-        yield from self._functions(size - 1, curved=False)
         yield from self._functions(size - 1, curved=True)
+        yield from self._functions(size - 1, curved=False)
         for first in range(1, (size - 1) // 2 + 1):
             left, right = self._of_size(first), self._of_size(size - 1 - first)
             one, other = (part.ravel() for part in np.meshgrid(left, right, indexing="ij"))
