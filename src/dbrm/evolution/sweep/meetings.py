@@ -47,7 +47,7 @@ _ALL_NUMBERS, _FEW_NUMBERS = (1.0, 2.0, 3.0, 5.0, 0.5, pi), (1.0, 2.0)
 # Most covariates or groups.
 _MOST_LEAVES = 6
 # Nodes of the expressions that are divided or taken off, most of them, and of those in pairs.
-_PEELED_NODES, _MOST_PEELED, _MOST_IN_PAIRS = 3, 150, 30
+_PEELED_NODES, _MOST_PEELED, _MOST_IN_PAIRS = 3, 200, 30
 # Meetings of one target that are looked at, and meetings whose laws are spelt in all.
 _PER_TARGET, _SPELT = 6, 60
 # Distance of two numbers that are equal, as a share of the target's size.
@@ -246,11 +246,11 @@ class _Search:
         functions, small = self._functions, self._small()
         curved = [g for g in functions if not g.is_power]
         for part in small:
-            divided = _divided(whole, part)
-            yield from ((target, False) for target in (divided, *_undone(divided, functions)))
-        for part in small:
             for target in _taken_off(whole, part):
                 yield from ((target, True), (target, False))
+        for part in small:
+            divided = _divided(whole, part)
+            yield from ((target, False) for target in (divided, *_undone(divided, functions)))
         for part in small:
             for undone in _undone(whole, functions):
                 for target in _taken_off(undone, part):
