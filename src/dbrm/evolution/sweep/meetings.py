@@ -70,7 +70,7 @@ def sweep_meetings(problem: Problem, pause: Pause = never, *, peels: bool = Fals
     pause
         When it returns true, the laws found until then are returned.
     peels
-        Whether small expressions are divided or taken off: that takes seconds.
+        Whether more small expressions are divided or taken off: that takes seconds.
     """
     engine = problem.engine
     if not isinstance(engine, GaussianEngine) or not problem.grammar.fits_numbers or pause():
@@ -82,15 +82,21 @@ def sweep_meetings(problem: Problem, pause: Pause = never, *, peels: bool = Fals
             # Fewer pairs first: there are many targets.
             for most in (_FEWER, _MOST):
                 for search in searches:
-                    found = search.features(most, peels=True)
+                    found = search.features(search.peeled(), most)
                     if found or pause():
                         return found
             return []
         # The first setting has the fewest leaves, the last is sure to have all that are needed.
-        ends = list(dict.fromkeys([*settings[:1], *settings[-1:]]))
+        ends, kept = list(dict.fromkeys([*settings[:1], *settings[-1:]])), list[_Search]()
         options = [*product([_ALL_NUMBERS], settings), *product([_FEW_NUMBERS], ends)]
         for numbers, setting in options:
-            found = _Search(problem, *setting, numbers, pause).features(8 * _MOST, peels=False)
+            search = _Search(problem, *setting, numbers, pause)
+            found = search.features(search.whole(), 8 * _MOST)
+            if found or pause():
+                return found
+            kept += [search] if numbers is _ALL_NUMBERS and setting in ends else []
+        for search in kept:
+            found = search.features(search.peeled_once(), _FEWER)
             if found or pause():
                 return found
     return []
@@ -197,17 +203,17 @@ class _Search:
         self._response = response
         self._n_spelt = 0
 
-    def features(self, most: int, *, peels: bool) -> list[Feature]:
+    def features(self, targets: Iterator[tuple[_Target, bool]], most: int) -> list[Feature]:
         """The features of the laws of the first target that has any.
 
         Parameters
         ----------
+        targets
+            Each with whether it is to be a product.
         most
             The first so many expressions are paired.
-        peels
-            Whether small expressions are divided or taken off.
         """
-        for target, on_logs in self._peeled() if peels else self._whole():
+        for target, on_logs in targets:
             if self._pause() or self._n_spelt >= _SPELT:
                 break
             laws = list(self._meetings(target, self._table(most, on_logs=on_logs), on_logs=on_logs))
@@ -231,7 +237,7 @@ class _Search:
         found = invertible_functions(self._transforms)
         return [function for function in found if len(function.transforms) == 1]
 
-    def _whole(self) -> Iterator[tuple[_Target, bool]]:
+    def whole(self) -> Iterator[tuple[_Target, bool]]:
         """The response and what a function is undone of, and whether it is to be a product."""
         whole = _Target(self._response, lambda law: law)
         functions = invertible_functions(self._transforms)
@@ -240,17 +246,23 @@ class _Search:
         for part in self._small()[: self._all.n_numbers]:
             yield from ((target, True) for target in _taken_off(whole, part))
 
-    def _peeled(self) -> Iterator[tuple[_Target, bool]]:
-        """The same once a small expression is divided or taken off, or two are."""
+    def peeled_once(self) -> Iterator[tuple[_Target, bool]]:
+        """What is left once a small expression is taken off or divided."""
         whole = _Target(self._response, lambda law: law)
         functions, small = self._functions, self._small()
-        curved = [g for g in functions if not g.is_power]
         for part in small:
             for target in _taken_off(whole, part):
                 yield from ((target, True), (target, False))
         for part in small:
             divided = _divided(whole, part)
             yield from ((target, False) for target in (divided, *_undone(divided, functions)))
+
+    def peeled(self) -> Iterator[tuple[_Target, bool]]:
+        """The same, also before and after a function is undone, or twice."""
+        yield from self.peeled_once()
+        whole = _Target(self._response, lambda law: law)
+        functions, small = self._functions, self._small()
+        curved = [g for g in functions if not g.is_power]
         for part in small:
             for undone in _undone(whole, functions):
                 for target in _taken_off(undone, part):
