@@ -229,6 +229,18 @@ def test_time_that_is_left_goes_into_looking_further(rng, monkeypatch, budget):
     assert posterior.record.n_chains == 1
 
 
+@pytest.mark.parametrize("smooth", [0.5, 0.95])
+def test_what_needs_exact_data_is_not_looked_for_beside_noise(rng, monkeypatch, smooth):
+    """Noise is what the best model leaves, unless that is surely smooth."""
+    x, called = rng.uniform(1, 3, (80, 2)), []
+    looks = [Look(lambda problem, model, pause: called.append(model) or [], needs_exact=True)]
+    monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
+    monkeypatch.setattr("dbrm.run.runner.smooth_remainder", lambda problem, model: smooth)
+    y = np.sin(x[:, 0] + x[:, 1] ** 2) / x[:, 1] + x[:, 0]
+    dbrm.fit(x, y, time_budget=5.0, **LAWS)
+    assert bool(called) == (smooth > 0.9)
+
+
 def test_a_law_that_is_found_at_once_leaves_nothing_to_look_for(rng, monkeypatch):
     x = rng.uniform(1, 3, (80, 2))
     looks = [Look(lambda problem, model, pause: pytest.fail("found already"))]

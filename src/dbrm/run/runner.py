@@ -79,12 +79,14 @@ _SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5
 # Share of what the sweep leaves of a time budget that is kept for looking further, and seconds that
 # first chains have at most; of what is left then, this share may go into the looks, and the rest
 # into new chains. Nothing begins with fewer seconds.
-_FURTHER_SHARE, _FIRST_SECONDS, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 4.0, 0.75, 0.2
+_FURTHER_SHARE, _FIRST_SECONDS, _LOOK_SHARE, _LEAST_SECONDS = 0.5, 3.0, 0.75, 0.2
 # Share of the time for looks that is left which one of them may take, but for the last.
 _ONE_LOOK = 0.5
 # A law is found if it leaves at most this share of the variance, with few terms and with more; or,
 # with at most this complexity in all, if a smooth remainder has at most this probability.
 _FEW_TERMS, _MOST_TERMS, _EXACT, _SIMPLE, _NOTHING_LEFT = 3, 10, (1e-18, 1e-24), 6, 0.2
+# Probability of a smooth remainder below which there may be noise: what is exact is not looked for.
+_SURELY_LEFT = 0.9
 # Terms of the best sum of simple features, which come first in the pool; and laws and terms of each
 # kind that are weighed for its head.
 _TERMS, _WEIGHED = 3, 4
@@ -337,6 +339,8 @@ def _look_further(
             break
         if limit - perf_counter() < look.least_seconds:
             continue
+        if look.needs_exact and _is_noisy(alone, model):
+            continue
         share = 1.0 if look is looks[-1] else _ONE_LOOK
         pause = until(limit - (1.0 - share) * (limit - perf_counter()))
         features = look.find(alone, model, pause)
@@ -356,6 +360,11 @@ def _is_found(problem: Problem, model: list[Feature]) -> bool:
         return False
     simple = sum(feature.complexity for feature in model) <= _SIMPLE
     return simple and smooth_remainder(problem, model) < _NOTHING_LEFT
+
+
+def _is_noisy(problem: Problem, model: list[Feature]) -> bool:
+    """Whether what a model leaves looks like noise: beside an approximation it is smooth."""
+    return len(model) > 0 and smooth_remainder(problem, model) < _SURELY_LEFT
 
 
 def _is_exact(problem: Problem, model: list[Feature]) -> bool:

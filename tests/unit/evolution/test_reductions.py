@@ -7,7 +7,7 @@ from dbrm.evolution.sweep.fitting import fit_numbers
 from dbrm.evolution.sweep.powers import separable_exponents
 from dbrm.evolution.sweep.projections import reduced_targets
 from dbrm.evolution.sweep.ratios import sweep_reduced
-from dbrm.evolution.sweep.reductions import reduce_covariates
+from dbrm.evolution.sweep.reductions import merged_pairs, reduce_covariates
 from dbrm.features import evaluate
 
 LAWS = ["sin", "cos", "exp", "log_abs", "sqrt_abs", "square", "power[-1]"]
@@ -104,3 +104,13 @@ def test_numbers_are_fitted_to_all_digits(rng):
 
     found = fit_numbers(lambda numbers: value(numbers) - value(true), slopes, np.array([0.5, 0.3]))
     np.testing.assert_allclose(found, true, rtol=1e-12)
+
+
+def test_differences_take_the_place_of_pairs(rng):
+    """Where a response depends on a difference, and not where it depends on both."""
+    x = rng.uniform(1, 3, (300, 3))
+    a, b, c = x.T
+    merged = merged_pairs(x, np.sin(a - b) / c)
+    assert sorted(map(tuple, np.abs(merged).tolist())) == [(0.0, 0.0, 1.0), (1.0, 1.0, 0.0)]
+    assert np.prod(merged[np.count_nonzero(merged, axis=1) == 2][0][:2]) == -1.0
+    np.testing.assert_array_equal(merged_pairs(x, np.sin(a * b) + a / c), np.eye(3))

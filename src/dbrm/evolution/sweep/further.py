@@ -1,7 +1,7 @@
 """Looks at what the first sweep has no time for, one after the other, cheap ones first."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -11,10 +11,11 @@ from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.factorisations import sweep_factorisations
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
+from dbrm.evolution.sweep.meetings import sweep_meetings
 from dbrm.evolution.sweep.numbered_sums import sweep_numbered_sums
 from dbrm.evolution.sweep.polynomials import sweep_polynomials
 from dbrm.evolution.sweep.pool import SweepPool
-from dbrm.evolution.sweep.ratios import sweep_plain, sweep_ratios
+from dbrm.evolution.sweep.ratios import sweep_expression_sums, sweep_plain, sweep_ratios
 from dbrm.evolution.sweep.remainders import sweep_remainder
 from dbrm.evolution.sweep.simple import sweep_features
 from dbrm.features import Feature
@@ -34,10 +35,16 @@ class Look:
     """A search for features beside a model, and the seconds that it takes at the least.
 
     It pauses now and then.
+
+    Parameters
+    ----------
+    needs_exact
+        Whether it finds nothing beside noise.
     """
 
     find: Callable[[Problem, Sequence[Feature], Pause], list[Feature]]
     least_seconds: float = 0.0
+    needs_exact: bool = False
 
 
 def further_looks(problem: Problem, complexity: int) -> list[Look]:
@@ -59,13 +66,19 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
             lambda problem, pause: sweep_features(problem, complexity + by, pause), seconds
         )
 
+    def peeled(problem: Problem, pause: Pause) -> list[Feature]:
+        return sweep_meetings(problem, pause, peels=True)
+
     (first, second) = (deeper(by, seconds) for by, seconds in _DEEPER)
     return [
         _alone(sweep_polynomials, 0.1),
+        replace(_alone(sweep_meetings, 1.0), needs_exact=True),
         _alone(sweep_factorisations, 0.4),
         _alone(sweep_plain, 0.4),
         _alone(sweep_numbered_sums, 0.8),
+        _alone(sweep_expression_sums, 1.0),
         Look(sweep_remainder, 0.8),
+        replace(_alone(peeled, 1.5), needs_exact=True),
         first,
         second,
         _alone(sweep_ratios, 0.8),

@@ -24,6 +24,7 @@ from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
+from dbrm.evolution.sweep.expression_terms import ExpressionTerms
 from dbrm.evolution.sweep.factored import factored_targets
 from dbrm.evolution.sweep.fitting import fit_numbers
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
@@ -48,7 +49,7 @@ from dbrm.evolution.sweep.terms import (
 from dbrm.features import Feature, multiply
 from dbrm.status import Status
 
-__all__ = ["sweep_plain", "sweep_ratios", "sweep_reduced"]
+__all__ = ["sweep_expression_sums", "sweep_plain", "sweep_ratios", "sweep_reduced"]
 
 # Factors of each function; candidates of ratios and of plain sums, and most terms chosen.
 _FACTORS, _TARGETS, _THOROUGH = 4, 40, 24
@@ -98,6 +99,19 @@ def sweep_plain(problem: Problem, pause: Pause = never) -> list[Feature]:
     Beside small values of the response, a sum that changes its sign may look like a factor.
     """
     return [] if pause() else _found(problem, plain_targets(problem), pause, n_wide=_FEWER)
+
+
+def sweep_expression_sums(problem: Problem, pause: Pause = never) -> list[Feature]:
+    """Functions of an expression of few nodes, or of a sum of two, alone or beside a factor."""
+    found: list[Feature] = []
+    bases: set[tuple[Feature, ...]] = set()
+    for kind in (reduced_targets, plain_targets):
+        targets = [] if pause() else kind(problem)
+        if targets and targets[0].bases not in bases:
+            bases.add(targets[0].bases)
+            with np.errstate(all="ignore"):
+                found += _RatioSearch(problem, _FEWER).of_expressions(targets, pause)
+    return list(dict.fromkeys(found))
 
 
 def _found(
@@ -169,6 +183,23 @@ class _RatioSearch:
             candidates = self._candidates(source.bases)
             for terms, most in candidates.short:
                 found += self._ratios(source, terms, most, pause)
+        return self._best(found, pause)
+
+    def of_expressions(self, targets: Sequence[LawTarget], pause: Pause) -> list[Feature]:
+        """The features of the best sums of up to two expressions, over bases that targets share."""
+        grammar, table = self._problem.grammar, self._table
+        made = ExpressionTerms(targets[0].bases, table, grammar.transforms, pause)
+        found: list[_Ratio] = []
+        for source in targets:
+            if pause() or any(ratio.exact for ratio in found):
+                break
+            features = made.best(source.target, source.weight, self._unit)
+            terms = Terms.of(iter(features), grammar.admits_law, table, len(features))
+            found += self._sums(source, terms, 1, 2)
+        return self._best(found, pause)
+
+    def _best(self, found: list[_Ratio], pause: Pause) -> list[Feature]:
+        """The features of those of largest gain once they are fitted."""
         found.sort(key=lambda ratio: -ratio.gain)
         fitted: list[tuple[float, list[Feature]]] = []
         for place, ratio in enumerate(found[:_TRIED]):

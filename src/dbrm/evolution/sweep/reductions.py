@@ -16,7 +16,7 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
 
-__all__ = ["Reduction", "reduce_covariates"]
+__all__ = ["Reduction", "merged_pairs", "reduce_covariates"]
 
 # Exponents of one covariate beside another.
 _RATIOS = (-1.0, 1.0, -2.0, 2.0, -0.5, 0.5)
@@ -94,6 +94,37 @@ def reduce_covariates(logs: Matrix, others: Matrix, response: Column) -> Reducti
     if not merged:
         return None
     return _with_factor(logs, others, groups, linear, target, root)
+
+
+def merged_pairs(columns: Matrix, response: Column) -> Matrix:
+    r"""Weights of the columns in sums and differences on which a response depends, a row for each.
+
+    Of one or two columns each, one and plus or minus one. A polynomial in :math:`x_i \pm x_j` in
+    the place of both must lose nothing; of the pairs that share a column, the one that loses least.
+    """
+    groups, none = np.eye(columns.shape[1]), np.empty((0, columns.shape[1]))
+    root, variation = np.ones(response.size), float(np.sum((response - response.mean()) ** 2))
+    merged = np.zeros(len(groups), dtype=np.bool_)
+    while np.sum(~merged) > 1:
+        empty = np.empty((response.size, 0))
+        n_terms, squares, _ = _Polynomial(columns, empty, groups, none, len(groups)).fit(
+            response, root
+        )
+        noise = max(squares, _MISFIT * variation / _CHANCE) / max(response.size - n_terms, 1)
+        best, found = _CHANCE, groups
+        for i, j in combinations(np.flatnonzero(~merged).tolist(), 2):
+            for sign in (1.0, -1.0):
+                fewer = np.vstack([np.delete(groups, [i, j], axis=0), groups[i] + sign * groups[j]])
+                after = _Polynomial(columns, empty, fewer, none, len(groups))
+                n_after, more, _ = after.fit(response, root)
+                added = (more - squares) / max(n_terms - n_after, 1) / noise
+                if added < best:
+                    best, found = added, fewer
+        if found is groups:
+            break
+        groups = found
+        merged = np.count_nonzero(groups, axis=1) > 1
+    return groups
 
 
 def _merged(groups: Matrix, linear: Matrix, *, factor: bool) -> Iterator[tuple[Matrix, Matrix]]:
