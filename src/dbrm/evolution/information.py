@@ -9,12 +9,14 @@ weight :math:`w_i` the effective number of rows is
 
 :math:`n` divided by the kurtosis: about :math:`k` for a dummy of :math:`k` rows. Bounded
 functions must have more than a handful of them, and so must products in which a bounded function
-or a two-valued column picks rows, unless the response has no more itself. Other powers and
-products may have long tails, as the data have, and laws reach into them: they are refused where
-all but a handful of rows have the same value to six digits, unless that is so of the response,
-too. A periodic function whose
-argument steps over more than half a wave from row to row, at a handful of rows or more, is a table
-of random numbers there, and one of thousands of them fits whatever is left: it is refused.
+or a two-valued column picks rows, unless the response has no more itself. What a bounded function
+:math:`g` adds to the other factors :math:`f` of a product, :math:`f g` without its projection on
+:math:`f` and a constant, must have twice as many: of thousands of narrow windows one holds two far
+rows with large responses, and it multiplies the next far row. Other powers and products may have
+long tails, as the data have, and laws reach into them: they are refused where all but a handful of
+rows have the same value to six digits, unless that is so of the response, too. A periodic function
+whose argument steps over more than half a wave from row to row, at a handful of rows or more, is a
+table of random numbers there, and one of thousands of them fits whatever is left: it is refused.
 Covariates are the user's own and may be as they are. It sees features and columns, no models.
 """
 
@@ -41,6 +43,9 @@ __all__ = ["InformationRule", "effective_rows", "has_long_tail"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
 _HANDFUL, _SHARE = 8.0, 0.25
+# Fewest of what a bounded function adds to the other factors of a product; of a response that has
+# few itself at most this share.
+_ADDED, _OF_RESPONSE = 16.0, 0.5
 # The same for a response that has no more than a handful itself.
 _TAIL_HANDFUL = 3.0
 # Deviations from the median below this share of the largest one are none.
@@ -61,11 +66,14 @@ class InformationRule:
     response_is_a_dummy, response_has_a_tail
         Whether the response itself varies in a handful of rows only; whether it has only a handful
         of effective rows.
+    response_rows
+        How many it has.
     """
 
     weights: Column
     response_is_a_dummy: bool = False
     response_has_a_tail: bool = False
+    response_rows: float = np.inf
 
     @classmethod
     def of(cls, engine: AbstractEngine, *, sampled: bool = False) -> Self:
@@ -79,6 +87,7 @@ class InformationRule:
             weights,
             response_is_a_dummy=exact and rule.is_a_dummy(seen.mean),
             response_has_a_tail=exact and has_long_tail(seen.mean, weights),
+            response_rows=effective_rows(seen.mean, weights) if exact else np.inf,
         )
 
     @property
@@ -86,6 +95,12 @@ class InformationRule:
         """Fewest effective rows."""
         handful = _TAIL_HANDFUL if self.response_has_a_tail else _HANDFUL
         return min(handful, _SHARE * float(np.sum(self.weights)))
+
+    @property
+    def least_added(self) -> float:
+        """Fewest effective rows of what a bounded function adds to the other factors."""
+        most = min(_ADDED, _SHARE * float(np.sum(self.weights)))
+        return min(most, _OF_RESPONSE * self.response_rows)
 
     def is_a_dummy(self, column: Column) -> bool:
         """Whether all but a handful of rows have the same value."""
@@ -108,9 +123,9 @@ class InformationRule:
             if effective_rows(column, self.weights) < self.least:
                 return Status.FEW_ROWS
         if (
-            not self.response_has_a_tail
-            and self._picks_rows(feature, columns)
-            and effective_rows(columns[feature.text], self.weights) < self.least
+            isinstance(feature, Product)
+            and not self.response_has_a_tail
+            and self._picks_few_rows(feature, columns)
         ):
             return Status.FEW_ROWS
         made = not isinstance(feature, Covariate)
@@ -118,14 +133,31 @@ class InformationRule:
             return Status.FEW_ROWS
         return Status.OK
 
-    def _picks_rows(self, feature: Feature, columns: ColumnCache) -> bool:
-        """Whether a feature is a product with a bounded function or a two-valued column."""
-        return isinstance(feature, Product) and any(
-            _two_valued(columns[factor.text])
-            if factor.transform is None
-            else factor.transform.bounded
-            for factor in feature.children
-        )
+    def _picks_few_rows(self, product: Product, columns: ColumnCache) -> bool:
+        """Whether a bounded function or a two-valued column picks a handful of rows."""
+        windows = [f for f in product.children if f.transform is not None and f.transform.bounded]
+        others = [f for f in product.children if f not in windows]
+        if not windows and not any(
+            _two_valued(columns[f.text]) for f in others if f.transform is None
+        ):
+            return False
+        column = columns[product.text]
+        if effective_rows(column, self.weights) < self.least:
+            return True
+        if not windows or not others:
+            return False
+        beside = np.prod([columns[f.text] for f in others], axis=0)
+        return effective_rows(self._freed(column, beside), self.weights) < self.least_added
+
+    def _freed(self, column: Column, other: Column) -> Column:
+        """A column without what another one and a constant explain."""
+        with np.errstate(all="ignore"):
+            column, other = column / np.max(np.abs(column)), other / np.max(np.abs(other))
+            total = float(np.sum(self.weights))
+            column = column - float(self.weights @ column) / total
+            other = other - float(self.weights @ other) / total
+            slope = float(self.weights @ (column * other)) / float(self.weights @ (other * other))
+            return column - (slope if np.isfinite(slope) else 0.0) * other
 
     def _aliased(self, node: Feature, columns: ColumnCache) -> bool:
         """Whether a periodic function steps over half a wave at a handful of rows or more."""

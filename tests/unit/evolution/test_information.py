@@ -136,6 +136,39 @@ def test_products_that_pick_no_rows_or_enough_pass(sparse, text):
     assert judge(text, sparse) is Status.OK
 
 
+@pytest.fixture(scope="module")
+def windows():
+    """A column with a long tail, and positions of which a narrow window holds so many rows."""
+    draw = np.random.default_rng(2)
+    rows = np.arange(600)
+    return {
+        "x": draw.exponential(size=600),
+        "few": np.where(rows < 40, 0.02 * draw.normal(size=600), 3.0 + draw.random(600)),
+        "many": np.where(rows < 200, 0.02 * draw.normal(size=600), 3.0 + draw.random(600)),
+    }
+
+
+@pytest.mark.parametrize("window", ["gauss({})", "cos(gauss({}))", "tanh{{4.0*{}}}"])
+def test_what_a_window_adds_to_the_other_factors_needs_sixteen_rows(windows, window):
+    """Also where the product itself has many, because it is nearly its other factor."""
+    few, many = (f"x*{window.format(name)}" for name in ("few", "many"))
+    cache = {}
+    evaluate([parse_feature(few)], windows, cache)
+    assert effective_rows(cache[parse_feature(few).text], np.ones(600)) > 8
+    assert judge(few, windows) is Status.FEW_ROWS
+    assert judge(many, windows) is Status.OK
+
+
+def test_what_a_window_adds_may_have_as_few_rows_as_the_response(windows):
+    assert judge("x*gauss(few)", windows, response_rows=14.0) is Status.OK
+
+
+def test_a_window_that_adds_nothing_to_its_other_factor_is_refused(rng):
+    """The product is its other factor but for rounding."""
+    table = {"x": rng.exponential(size=300), "z": np.append(np.zeros(290), rng.random(10))}
+    assert judge("x*sigmoid{1.0 + 0.01*z}", table) in (Status.FEW_ROWS, Status.SATURATED)
+
+
 def test_a_response_with_a_tail_lets_five_rows_pass_but_not_two(sparse):
     assert judge("z*d5", sparse) is Status.FEW_ROWS
     assert judge("z*d5", sparse, response_has_a_tail=True) is Status.OK
