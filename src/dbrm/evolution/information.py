@@ -10,11 +10,12 @@ weight :math:`w_i` the effective number of rows is
 :math:`n` divided by the kurtosis: about :math:`k` for a dummy of :math:`k` rows. Bounded
 functions must have more than a handful of them, and so must products in which a bounded function
 or a two-valued column picks rows, unless the response has no more itself. What a bounded function
-:math:`g` adds to the other factors :math:`f` of a product, :math:`f g` without its projection on
-:math:`f` and a constant, must have twice as many: of thousands of narrow windows one holds two far
-rows with large responses, and it multiplies the next far row. Other powers and products may have
-long tails, as the data have, and laws reach into them: they are refused where all but a handful of
-rows have the same value to six digits, unless that is so of the response, too. A periodic function
+:math:`g` with fitted numbers inside adds to the other factors :math:`f` of a product, :math:`f g`
+without its projection on :math:`f` and a constant, must have twice as many: of thousands of narrow
+windows one holds two far rows with large responses, and it multiplies the next far row. Other
+powers and products may have long tails, as the data have, and laws reach into them: they are
+refused where all but a handful of rows have the same value to six digits, unless that is so of the
+response, too. A periodic function
 whose argument steps over more than half a wave from row to row, at a handful of rows or more, is a
 table of random numbers there, and one of thousands of them fits whatever is left: it is refused.
 Covariates are the user's own and may be as they are. It sees features and columns, no models.
@@ -43,8 +44,8 @@ __all__ = ["InformationRule", "effective_rows", "has_long_tail"]
 
 # Fewest effective rows of a made feature; of few rows at most this share.
 _HANDFUL, _SHARE = 8.0, 0.25
-# Fewest of what a bounded function adds to the other factors of a product; of a response that has
-# few itself at most this share.
+# Fewest of what a bounded function with fitted numbers adds to the other factors of a product; of a
+# response that has few itself at most this share.
 _ADDED, _OF_RESPONSE = 16.0, 0.5
 # The same for a response that has no more than a handful itself.
 _TAIL_HANDFUL = 3.0
@@ -135,19 +136,20 @@ class InformationRule:
 
     def _picks_few_rows(self, product: Product, columns: ColumnCache) -> bool:
         """Whether a bounded function or a two-valued column picks a handful of rows."""
-        windows = [f for f in product.children if f.transform is not None and f.transform.bounded]
-        others = [f for f in product.children if f not in windows]
-        if not windows and not any(
-            _two_valued(columns[f.text]) for f in others if f.transform is None
+        bounded = [f for f in product.children if f.transform is not None and f.transform.bounded]
+        if not bounded and not any(
+            _two_valued(columns[f.text]) for f in product.children if f.transform is None
         ):
             return False
         column = columns[product.text]
         if effective_rows(column, self.weights) < self.least:
             return True
+        windows = [f for f in bounded if any(isinstance(node, Projection) for node in walk(f))]
+        others = [columns[f.text] for f in product.children if f not in windows]
         if not windows or not others:
             return False
-        beside = np.prod([columns[f.text] for f in others], axis=0)
-        return effective_rows(self._freed(column, beside), self.weights) < self.least_added
+        added = self._freed(column, np.prod(others, axis=0))
+        return effective_rows(added, self.weights) < self.least_added
 
     def _freed(self, column: Column, other: Column) -> Column:
         """A column without what another one and a constant explain."""
