@@ -216,7 +216,7 @@ chosen on the choosing half with one per cent noise. In brackets the same of the
 all formulas visited, which is what was claimed before. A wrong formula that fits within the noise leaves nothing to notice.
 
 The functions ({transforms}) do not contain the inverse sine of two of the Feynman equations and the inverse cosine of one of the bonus
-set, which therefore cannot be found, nor can laws of a complexity beyond the default limit of ten.
+set, which therefore cannot be found; tangents and hyperbolic tangents only as ratios. Laws may have a complexity of twenty.
 
 {measured}
 
