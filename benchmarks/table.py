@@ -104,7 +104,13 @@ def _latency(numbers) -> Iterator[Line]:
 
 
 def _formulas(numbers) -> Iterator[Line]:
-    goals = {("3", "0"): 70, ("3", "0.01"): 65, ("20", "0"): 85, ("20", "0.01"): 75}
+    goals = {
+        ("3", "0"): 70,
+        ("3", "0.01"): 65,
+        ("20", "0"): 85,
+        ("20", "0.01"): 75,
+        ("20", "0.1"): 50,
+    }
     for group, (exact, total) in numbers["shares"].items():
         half, budget, noise, method = group.split(", ", 3)
         if half != "confirming" or method != "dbrm":
