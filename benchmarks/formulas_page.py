@@ -27,7 +27,8 @@ SURE, CLAIM, MISSES, LATE = 0.9, 0.2, 0.95, 1.1
 def write_page(rows, measured):
     """Write text and picture, and keep the counts; `measured` says where and when."""
     groups = _groups(rows)
-    keep("formulas", {"shares": _shares(groups), "measured": measured})
+    goals = {f"{budget}, {noise}": goal for (budget, noise), goal in GOALS.items()}
+    keep("formulas", {"shares": _shares(groups), "goals": goals, "measured": measured})
     _draw(groups)
     (RESULTS / "formulas.md").write_text(_text(rows, groups, measured), encoding="utf-8")
 

@@ -104,23 +104,16 @@ def _latency(numbers) -> Iterator[Line]:
 
 
 def _formulas(numbers) -> Iterator[Line]:
-    goals = {
-        ("3", "0"): 70,
-        ("3", "0.01"): 65,
-        ("20", "0"): 85,
-        ("20", "0.01"): 75,
-        ("20", "0.1"): 50,
-    }
     for group, (exact, total) in numbers["shares"].items():
         half, budget, noise, method = group.split(", ", 3)
         if half != "confirming" or method != "dbrm":
             continue
-        goal = goals.get((budget, noise))
+        goal = numbers["goals"].get(f"{budget}, {noise}")
         yield (
             f"known laws found exactly in {budget} s, noise {100 * float(noise):g} %",
-            "(no goal)" if goal is None else f"{goal} %",
+            "(no goal)" if goal is None else f"{100 * goal:.0f} %",
             f"{exact} of {total}",
-            None if goal is None else 100 * exact >= goal * total,
+            None if goal is None else exact >= goal * total,
             "",
         )
 

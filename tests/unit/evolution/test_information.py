@@ -159,6 +159,14 @@ def test_what_a_window_adds_to_the_other_factors_needs_sixteen_rows(windows, win
     assert judge(many, windows) is Status.OK
 
 
+def test_what_a_window_adds_counts_weights_as_rows(rng):
+    product, other, counts = rng.normal(size=30), rng.exponential(size=30), rng.integers(1, 9, 30)
+    rule = InformationRule(counts.astype(float))
+    rows = InformationRule(np.ones(counts.sum()))
+    expected = rows._freed(np.repeat(product, counts), np.repeat(other, counts))
+    np.testing.assert_allclose(np.repeat(rule._freed(product, other), counts), expected, atol=1e-12)
+
+
 def test_what_a_window_adds_may_have_as_few_rows_as_the_response(windows):
     assert judge("x*gauss{1.0*few}", windows, response_rows=14.0) is Status.OK
 
