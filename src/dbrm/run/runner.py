@@ -90,8 +90,8 @@ _SURELY_LEFT = 0.9
 # Terms of the best sum of simple features, which come first in the pool; and laws and terms of each
 # kind that are weighed for its head.
 _TERMS, _WEIGHED = 3, 4
-# Nats by which features must raise the best model to start chains anew.
-_WORTH = 3.0
+# Nats by which features must raise the best model to be worth a place, and to start chains anew.
+_ROUNDING, _WORTH = 1e-6, 3.0
 # Searches of fewer populations have a short sweep, without laws unless these are asked for.
 _SHORT = 5
 # Chains are added up to this number.
@@ -295,9 +295,6 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             before, results = results, _Results(problem, settings, seed, unseen)
             after = run_more(report.n_chains, checkpoint=None)
             results, report = (results, after) if results.draws else (before, report)
-            if _is_exact(problem.without_latent(), law):
-                # To chains all perfect fits are alike, and it may not be the cheapest.
-                results.merger.include(law)
         elif (
             stopped
             and ends - perf_counter() > _LEAST_SECONDS
@@ -306,6 +303,9 @@ def _run_chains(problem: Problem, inputs: RunInputs) -> tuple[Problem, _Results,
             bar.phase("searching with more chains")
             problem = _with_time(problem, ends - perf_counter())
             report = report.followed_by(run_more(report.n_chains, checkpoint=None))
+        if law:
+            # Chains may pass it by: to them all perfect fits are alike.
+            results.merger.include(law)
     return problem, results, report
 
 
@@ -323,10 +323,10 @@ def _look_further(
     ends: float,
     stop_event: StopEvent,
 ) -> tuple[tuple[Feature, ...], list[Feature]]:
-    """Features for new chains; none if the law is found, time is over or they bring nothing.
+    """Features for new chains; none if the law is found, time is over or they bring little.
 
-    Also the best model of them. One look after the other, until one finds a law beside which
-    nothing is left.
+    Also the best model, unless it is that of the chains. One look after the other, until one finds
+    a law beside which nothing is left.
     """
     limit = ends - (1.0 - _LOOK_SHARE) * (ends - perf_counter())
 
@@ -334,6 +334,7 @@ def _look_further(
         return lambda: stop_event.is_set or perf_counter() > end
 
     alone, model, found = problem.without_latent(), results.best(), tuple[Feature, ...]()
+    better = list[Feature]()
     for look in looks:
         if until(limit)() or _is_found(alone, model):
             break
@@ -342,12 +343,15 @@ def _look_further(
         if look.needs_exact and _is_noisy(alone, model):
             continue
         share = 1.0 if look is looks[-1] else _ONE_LOOK
-        pause = until(limit - (1.0 - share) * (limit - perf_counter()))
+        seconds = min(share * (limit - perf_counter()), look.most_seconds)
+        pause = until(perf_counter() + seconds)
         features = look.find(alone, model, pause)
-        better, gain = best_with(alone, model, features) if features else (model, 0.0)
+        best, gain = best_with(alone, model, features) if features else (model, 0.0)
+        if gain > _ROUNDING:
+            model = better = best
         if gain > _WORTH:
-            model, found = better, (*better, *features, *found)
-    return tuple(dict.fromkeys(found)), model
+            found = (*best, *features, *found)
+    return tuple(dict.fromkeys(found)), better
 
 
 def _is_found(problem: Problem, model: list[Feature]) -> bool:

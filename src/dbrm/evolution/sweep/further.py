@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import final
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause
 from dbrm.evolution.problem import Problem
+from dbrm.evolution.sweep.edits import sweep_edits
 from dbrm.evolution.sweep.factorisations import sweep_factorisations
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
 from dbrm.evolution.sweep.meetings import sweep_meetings
@@ -25,6 +27,8 @@ __all__ = ["Look", "best_with", "further_looks"]
 # Units of complexity by which further sweeps of simple features go beyond the first, if these are
 # not too many, and seconds that each takes at the least.
 _DEEPER = ((2, 0.4), (4, 1.2))
+# Seconds for changes of the best model before other looks.
+_EDITS = 1.5
 # Features of a look that are weighed beside the best model.
 _WEIGHED = 12
 
@@ -40,11 +44,14 @@ class Look:
     ----------
     needs_exact
         Whether it finds nothing beside noise.
+    most_seconds
+        Time that it may take.
     """
 
     find: Callable[[Problem, Sequence[Feature], Pause], list[Feature]]
     least_seconds: float = 0.0
     needs_exact: bool = False
+    most_seconds: float = inf
 
 
 def further_looks(problem: Problem, complexity: int) -> list[Look]:
@@ -72,6 +79,7 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
     (first, second) = (deeper(by, seconds) for by, seconds in _DEEPER)
     return [
         _alone(sweep_polynomials, 0.1),
+        Look(sweep_edits, most_seconds=_EDITS),
         replace(_alone(sweep_meetings, 1.0), needs_exact=True),
         _alone(sweep_factorisations, 0.4),
         _alone(sweep_plain, 0.4),
@@ -82,6 +90,7 @@ def further_looks(problem: Problem, complexity: int) -> list[Look]:
         first,
         second,
         _alone(sweep_ratios, 0.8),
+        Look(sweep_edits),
     ]
 
 

@@ -58,7 +58,7 @@ class _Peak:
 
 
 def sweep_waves(problem: Problem, pause: Pause = never) -> list[Feature]:
-    """Waves of one covariate, of two and of their product, and products of two waves.
+    """Waves of one covariate, of two, of their product and squares, and products of two waves.
 
     None without sine and cosine, and for responses that are not Gaussian.
     """
@@ -109,7 +109,7 @@ def _polynomial(columns: Matrix) -> Matrix:
 def _peaks(
     bases: list[Feature], columns: Matrix, residual: Column, pause: Pause
 ) -> Iterator[_Peak]:
-    """The highest wave of each covariate or pair of covariates, without and with their product."""
+    """The highest wave of each covariate or pair of covariates, without and with second powers."""
     if len(bases) == 1:
         yield _highest((bases[0],), columns, residual)
         # A wave whose frequency grows.
@@ -118,8 +118,15 @@ def _peaks(
         one, other = bases[i], bases[j]
         yield _highest((one, other), columns[:, [i, j]], residual)
         if len(bases) <= _FEW and not pause():
-            three = np.column_stack([columns[:, [i, j]], columns[:, i] * columns[:, j]])
+            both = columns[:, i] * columns[:, j]
+            three = np.column_stack([columns[:, [i, j]], both])
             yield _highest((one, other, multiply(one, other)), three, residual)
+            # Waves of a square beside the other one, and beside their product.
+            for (k, first), (m, second) in (((i, one), (j, other)), ((j, other), (i, one))):
+                squares, product = columns[:, k] ** 2, multiply(one, other)
+                for beside, column in ((second, columns[:, m]), (product, both)):
+                    inputs = np.column_stack([squares, column])
+                    yield _highest((multiply(first, first), beside), inputs, residual)
 
 
 def _highest(inputs: tuple[Feature, ...], columns: Matrix, residual: Column) -> _Peak:
