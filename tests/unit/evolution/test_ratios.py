@@ -6,8 +6,8 @@ import pytest
 from dbrm.evolution import best_with, further_looks
 from dbrm.evolution.operators import Grammar
 from dbrm.evolution.projection import OptimizeThenTransform
+from dbrm.evolution.sweep.law_targets import law_targets
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import law_targets
 from dbrm.evolution.sweep.ratios import sweep_ratios
 from dbrm.evolution.sweep.terms import Terms, wide_terms
 from dbrm.features import covariate, evaluate, parse_feature, resolve_transforms

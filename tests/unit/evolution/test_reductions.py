@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dbrm.evolution.sweep.fitting import fit_numbers
+from dbrm.evolution.sweep.law_targets import reduced_targets
 from dbrm.evolution.sweep.powers import separable_exponents
-from dbrm.evolution.sweep.projections import reduced_targets
 from dbrm.evolution.sweep.ratios import sweep_reduced
 from dbrm.evolution.sweep.reductions import merged_pairs, reduce_covariates
 from dbrm.features import evaluate

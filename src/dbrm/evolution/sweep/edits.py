@@ -28,10 +28,10 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.inner_numbers import fit_inner_numbers
 from dbrm.evolution.sweep.inverses import exponent_of
+from dbrm.evolution.sweep.law_columns import law_covariates, law_rows
 from dbrm.evolution.sweep.places import Place, places
 from dbrm.evolution.sweep.pool import SweepPool
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import law_covariates, law_rows
 from dbrm.evolution.sweep.terms import Terms
 from dbrm.features import (
     Feature,

@@ -16,8 +16,8 @@ import numpy as np
 
 from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evolution.sweep.exhaustive import best_sums
+from dbrm.evolution.sweep.law_targets import LawTarget
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import LawTarget
 from dbrm.evolution.sweep.screening import invert
 from dbrm.evolution.sweep.terms import Terms
 from dbrm.features import Feature

@@ -25,9 +25,9 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.fitting import fit_numbers
+from dbrm.evolution.sweep.law_columns import law_covariates, law_rows
 from dbrm.evolution.sweep.numbered import NumberedTerm, factor_terms, is_exponent, of_each_kind
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import law_covariates, law_rows
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
 from dbrm.features import Feature, covariate, evaluate, multiply, project
 from dbrm.status import Status

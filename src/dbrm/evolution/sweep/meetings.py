@@ -29,8 +29,9 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.expressions import Apply, Expression, Expressions, Leaf, Number, Pair
 from dbrm.evolution.sweep.inverses import Function, invertible_functions
+from dbrm.evolution.sweep.law_columns import law_covariates, law_rows
+from dbrm.evolution.sweep.law_targets import reduced_targets
 from dbrm.evolution.sweep.levels import Index
-from dbrm.evolution.sweep.projections import law_covariates, law_rows, reduced_targets
 from dbrm.evolution.sweep.reductions import merged_pairs
 from dbrm.evolution.sweep.spelt_sums import Speller
 from dbrm.features import Feature, covariate, evaluate

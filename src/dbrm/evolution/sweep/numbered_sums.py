@@ -22,9 +22,10 @@ from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.fitting import fit_numbers
+from dbrm.evolution.sweep.law_columns import law_rows
+from dbrm.evolution.sweep.law_targets import LawTarget, reduced_targets
 from dbrm.evolution.sweep.numbered import NumberedTerm, of_each_kind, sum_terms
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import LawTarget, law_rows, reduced_targets
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
 from dbrm.evolution.sweep.terms import Terms, wide_terms
 from dbrm.features import Feature, multiply

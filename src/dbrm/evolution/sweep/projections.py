@@ -16,46 +16,30 @@ the others, which are fitted anew beside the law. Like the sweep this only decid
 look first, and nothing of it is random.
 """
 
-from collections.abc import Iterator, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import final
 
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, Mask, Matrix
-from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
 from dbrm.evolution.sweep.fitting import fit_numbers
-from dbrm.evolution.sweep.groups import group_exponents
-from dbrm.evolution.sweep.inverses import IDENTITY, Function, exponent_of, invertible_functions
-from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
+from dbrm.evolution.sweep.inverses import Function
+from dbrm.evolution.sweep.law_columns import law_rows
+from dbrm.evolution.sweep.law_targets import LawScreen
+from dbrm.evolution.sweep.levels import Index
 from dbrm.evolution.sweep.pool import SweepPool
-from dbrm.evolution.sweep.powers import Powers, log_linear_exponents, separable_exponents
-from dbrm.evolution.sweep.reductions import reduce_covariates
-from dbrm.evolution.sweep.screening import invert, share_left
+from dbrm.evolution.sweep.powers import log_linear_exponents
+from dbrm.evolution.sweep.screening import invert
 from dbrm.evolution.sweep.snapping import snapped_numbers
 from dbrm.evolution.sweep.spelling import without_logarithms
-from dbrm.features import Feature, Transform, covariate, evaluate, multiply
+from dbrm.features import Feature, multiply
 from dbrm.status import Status
 
-__all__ = [
-    "LawTarget",
-    "law_covariates",
-    "law_rows",
-    "law_targets",
-    "plain_targets",
-    "reduced_targets",
-    "sweep_projections",
-]
+__all__ = ["sweep_projections"]
 
-_MOST_ROWS, _MOST_COVARIATES = 1_000, 8
-# Candidates for the inputs of a sum: beside a factor of two or three covariates, and beside less.
-_MOST_INPUTS, _MOST_INPUTS_ALONE = 800, 6_000
-# Rows on which factors and functions are screened, most inputs meanwhile, and fewest rows for each.
-_SCREEN_ROWS, _SCREEN_INPUTS, _ROWS_PER_INPUT = 250, 24, 3
 # Attempts of each function whose inputs are chosen; those whose weights are fitted to the response
 # itself; most features returned.
 _KEPT, _FITTED, _TAKE = 6, 3, 24
@@ -64,97 +48,6 @@ _KEPT, _FITTED, _TAKE = 6, 3, 24
 _MOST_SIMPLE, _PLACES, _KEPT_BESIDE, _ROUNDS = 10, 4, 3, 5
 # A column whose weighted remainder is less than this share of it is a sum of others.
 _DEPENDENT = 1e-10
-# Factors that stand apart of which sums are looked for beside.
-_MOST_APART = 4
-# Covariates that are few enough without groups of them.
-_FEW_COVARIATES = 4
-# Products found on the log scale that have a column of their own.
-_MOST_PRODUCTS = 60
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class LawTarget:
-    r"""What a sum must be if the response is a factor times a function of it.
-
-    Parameters
-    ----------
-    factor, factor_column
-        The factor's parts, none for one; and its column, with the sign that the response has.
-    bases
-        What the sum is made of: covariates but for those of a factor that stands apart, or groups
-        of them.
-    target, weight
-        :math:`g^{-1}(y / F)`, and :math:`|F g'|`, zero in rows that cannot be inverted.
-    """
-
-    factor: tuple[Feature, ...]
-    factor_column: Column
-    function: Function
-    bases: tuple[Feature, ...]
-    target: Column
-    weight: Column
-
-
-def law_targets(problem: Problem, kept: int, pause: Pause = never) -> list[LawTarget]:
-    """Factors and functions under which few columns explain much, those of each function in turn.
-
-    None unless `sweep_projections` applies. On the rows that `law_rows` gives.
-    """
-    search = _search(problem)
-    if search is None:
-        return []
-    with np.errstate(all="ignore"):
-        return search.targets(kept, pause)
-
-
-def reduced_targets(problem: Problem) -> list[LawTarget]:
-    """Targets of every function with the factor that stands apart, over the groups of the others.
-
-    None unless there is a factor or a group, or few covariates, and `sweep_projections` applies.
-    """
-    search = _search(problem)
-    if search is None:
-        return []
-    with np.errstate(all="ignore"):
-        return search.reduced()
-
-
-def plain_targets(problem: Problem) -> list[LawTarget]:
-    """Targets of every function without a factor, over few covariates."""
-    search = _search(problem)
-    if search is None:
-        return []
-    with np.errstate(all="ignore"):
-        return search.plain()
-
-
-def law_rows(problem: Problem) -> Index:
-    """The rows on which laws are looked for: evenly thinned out if there are many."""
-    n_rows = problem.table.n_rows
-    return np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64)
-
-
-def law_covariates(problem: Problem) -> list[str]:
-    """Names of the covariates that laws are made of, the strongest ones if there are many."""
-    strength = problem.marginal_strength()
-    chosen = np.sort(np.argsort(-strength, kind="stable")[:_MOST_COVARIATES])
-    return [problem.table.names[j] for j in chosen]
-
-
-def _search(problem: Problem) -> "_Search | None":
-    engine, table = problem.engine, problem.table
-    if (
-        not isinstance(engine, GaussianEngine)
-        or engine.always is not None
-        or engine.offset is not None
-        or table.n_columns == 0
-        or not np.ptp(engine.response) > 0
-        or not invertible_functions(problem.grammar.transforms)
-    ):
-        return None
-    rows = law_rows(problem)
-    return _Search(problem, law_covariates(problem), rows, engine.response[rows])
 
 
 def sweep_projections(
@@ -169,9 +62,10 @@ def sweep_projections(
     pause
         When it returns true, the laws found until then are returned.
     """
-    search = _search(problem)
-    if search is None:
+    screen = LawScreen.of(problem)
+    if screen is None:
         return []
+    search = _Search(problem, screen)
     rows, pool = law_rows(problem), SweepPool(problem)
     numbers = pool.add(list(simple), _MOST_SIMPLE)
     numbers = pool.best_subset(numbers, numbers)
@@ -199,14 +93,14 @@ def _groups(features: list[Feature]) -> list[list[int]]:
 class _Sum:
     """A weighted linear model of what the function is applied to, by positions of inputs."""
 
-    def __init__(self, search: "_Search", target: Column, weight: Column, inputs: Index) -> None:
-        self._search = search
+    def __init__(self, screen: LawScreen, target: Column, weight: Column, inputs: Index) -> None:
+        self._screen, self._columns = screen, screen.columns
         self._inputs = inputs
         self._weight = weight
         self._total = target * weight
 
     def _block(self, positions: list[int]) -> Matrix:
-        return self._search.columns[:, positions] * self._weight[:, None]
+        return self._columns.values[:, positions] * self._weight[:, None]
 
     def design(self, positions: list[int]) -> Matrix:
         return np.column_stack([self._weight, self._block(positions)])
@@ -218,13 +112,13 @@ class _Sum:
     def left(self, positions: list[int]) -> float:
         """Share of the response's variance that is left."""
         rest = self._total - self.design(positions) @ self.weights(positions)
-        return float(rest @ rest) / self._search.variation
+        return float(rest @ rest) / self._screen.variation
 
     def grow(self, chosen: list[int], most: int) -> list[int]:
         """Add the input of the largest expected gain, again and again, while it is positive."""
-        search, chosen = self._search, list(chosen)
-        block = search.columns[:, self._inputs] * self._weight[:, None]
-        sound, complexity = search.sound[self._inputs], search.complexity[self._inputs]
+        screen, columns, chosen = self._screen, self._columns, list(chosen)
+        block = columns.values[:, self._inputs] * self._weight[:, None]
+        sound, complexity = columns.sound[self._inputs], columns.complexity[self._inputs]
         norms = np.einsum("nk,nk->k", block, block)
         basis, _ = np.linalg.qr(self.design(chosen))
         residual = self._total - basis @ (basis.T @ self._total)
@@ -233,11 +127,11 @@ class _Sum:
         while len(chosen) < most:
             before = float(residual @ residual)
             usable = sound & (left > _DEPENDENT * norms)
-            if before <= 1e-22 * search.variation or not usable.any():
+            if before <= 1e-22 * screen.variation or not usable.any():
                 break
             share = (residual @ block) ** 2 / np.where(usable, left, np.inf) / before
             gain = -0.5 * residual.size * np.log(np.maximum(1.0 - share, 1e-12))
-            gain -= search.unit * complexity
+            gain -= screen.unit * complexity
             best = int(np.argmax(np.where(usable, gain, -np.inf)))
             if not gain[best] > 0.0:
                 break
@@ -278,133 +172,11 @@ class _Law:
 
 
 class _Search:
-    """Tries all factors and functions on one response."""
+    """Chooses what is inside functions, and fits their numbers, for one response."""
 
-    def __init__(self, problem: Problem, names: list[str], rows: Index, response: Column) -> None:
-        self._problem = problem
-        self._names = names
-        self._y = response
-        transforms = problem.grammar.transforms
-        sizes = level_sizes(len(names), len(transforms), 4)
-        held = max(k for k in range(1, 5) if k == 1 or sum(sizes[:k]) <= _MOST_INPUTS_ALONE)
-        levels = build_levels(problem.table, names, rows, transforms, held)
-        self._maker = Maker(levels, names, transforms)
-        room = np.full((rows.size, _MOST_PRODUCTS), np.nan)
-        columns = np.hstack([*(level.columns for level in levels), room])
-        with np.errstate(all="ignore"):
-            size = np.max(np.abs(columns), axis=0)
-            self.sound = np.isfinite(size) & (size > 0)
-            self._scale = np.where(self.sound, size, 1.0)
-            self.columns = np.where(self.sound, columns, 0.0) / self._scale
-        sizes = [level.size for level in levels]
-        self.complexity = np.repeat([*range(1, held + 1), 0], [*sizes, _MOST_PRODUCTS])
-        self._table, self._powers = problem.table.take(rows), Powers(transforms)
-        self._products: list[Feature] = []
-        self._first_product = int(sum(sizes))
-        self._bases, self._logs = self._positive(len(names))
-        self._signed, self._signed_logs = self._never_zero(len(names))
-        self._groups = self._dimensionless()
-        self.variation = float(np.sum((response - response.mean()) ** 2))
-        self._counts = [int(n) for n in np.cumsum([level.size for level in levels])]
-        self._counts_short = [n for n in self._counts if n <= _MOST_INPUTS]
-        self._atoms = self._factors(len(names), transforms)
-        self._functions = [IDENTITY, *invertible_functions(transforms)]
-        self.unit = problem.complexity_price
-
-    def _positive(self, count: int) -> tuple[list[Feature], Matrix]:
-        """The covariates that are never zero and have one sign, and their logarithms."""
-        one_sign = [
-            j
-            for j in range(count)
-            if self.sound[j] and np.all(self.columns[:, j] * self.columns[0, j] > 0.0)
-        ]
-        return self._with_logs(one_sign)
-
-    def _never_zero(self, count: int) -> tuple[list[Feature], Matrix]:
-        """The covariates that are never zero, and the logarithms of their sizes."""
-        return self._with_logs(
-            [j for j in range(count) if self.sound[j] and np.all(self.columns[:, j] != 0.0)]
-        )
-
-    def _with_logs(self, positions: list[int]) -> tuple[list[Feature], Matrix]:
-        logs = np.log(np.abs(self.columns[:, positions] * self._scale[positions]))
-        return [self._maker.feature(j) for j in positions], logs
-
-    def feature(self, position: int) -> Feature:
-        """The feature of a column."""
-        if position < self._first_product:
-            return self._maker.feature(position)
-        return self._products[position - self._first_product]
-
-    def _position_of(
-        self, exponents: FloatArray | None, bases: Sequence[Feature] | None = None
-    ) -> int | None:
-        """The column of a product of powers; a new one unless it is known or there is no room.
-
-        Of the covariates of one sign unless others are given.
-        """
-        bases = self._bases if bases is None else bases
-        feature = None if exponents is None else self._powers.product(bases, exponents)
-        if feature is None or not self._problem.grammar.admits_law(feature):
-            return None
-        if feature not in self._products:
-            if len(self._products) == _MOST_PRODUCTS:
-                return None
-            column = evaluate([feature], self._table)[0][:, 0]
-            size = float(np.max(np.abs(column)))
-            if not 0.0 < size < np.inf:
-                return None
-            position = self._first_product + len(self._products)
-            self.columns[:, position] = column / size
-            self._scale[position], self.sound[position] = size, True
-            self.complexity[position] = feature.complexity
-            self._products.append(feature)
-        return self._first_product + self._products.index(feature)
-
-    def _dimensionless(self) -> list[int]:
-        """Columns of the dimensionless groups of the covariates, where units are given."""
-        units = self._problem.grammar.units
-        if units is None or not self._bases:
-            return []
-        names = tuple(base.covariates[0] for base in self._bases)
-        found = [self._position_of(vector) for vector in group_exponents(units, names)]
-        return [position for position in found if position is not None]
-
-    def _separable(self) -> list[tuple[int, ...]]:
-        """Products of powers that the response may be a multiple of, by regressions of logarithms.
-
-        All covariates that seem to be factors, and all of them but one.
-        """
-        vectors = self._apart()
-        if vectors and np.count_nonzero(vectors[0]) > 1:
-            each = np.flatnonzero(vectors[0])
-            vectors += [np.where(np.arange(len(vectors[0])) == j, 0.0, vectors[0]) for j in each]
-        found = [self._position_of(vector, self._signed) for vector in vectors]
-        return [(position,) for position in dict.fromkeys(found) if position is not None]
-
-    def _apart(self) -> list[FloatArray]:
-        """Exponents of the covariates that are never zero in a factor that stands apart."""
-        if not self._signed:
-            return []
-        logs = self._signed_logs
-        found = [separable_exponents(logs, self._y, weighted=on) for on in (True, False)]
-        # Where both see another exponent it is none.
-        doubtful = (found[0] != 0.0) & (found[1] != 0.0) & (found[0] != found[1])
-        found = [np.where(doubtful, 0.0, exponents) for exponents in found]
-        # Either may see a factor that the other does not.
-        found.append(np.where(found[0] != 0.0, found[0], found[1]))
-        return [exponents for exponents in found if exponents.any()]
-
-    def _factors(self, count: int, transforms: Sequence[Transform]) -> list[list[int]]:
-        """For each covariate the positions of itself and its powers."""
-        powers = [k for k, g in enumerate(transforms) if exponent_of(g) in (-1.0, 2.0)]
-        return [[j, *(count + k * count + j for k in powers)] for j in range(count)]
-
-    def _short_products(self, most: int) -> Iterator[tuple[int, ...]]:
-        yield ()
-        for size in range(1, min(most, len(self._atoms)) + 1):
-            for covariates in combinations(self._atoms, size):
-                yield from _one_of_each(covariates)
+    def __init__(self, problem: Problem, screen: LawScreen) -> None:
+        self._problem, self._screen, self._columns = problem, screen, screen.columns
+        self._y = screen.response
 
     def alone(self, pause: Pause) -> list["_Law"]:
         """Screen all attempts, exchange inputs of the best ones, fit their weights."""
@@ -414,88 +186,6 @@ class _Search:
                 for attempt in self._best_attempts(3, _KEPT, pause)
             ]
             return [self._made(attempt) for attempt in attempts]
-
-    def targets(self, kept: int, pause: Pause) -> list[LawTarget]:
-        """What sums must be under each function with its best factors, the most explained first.
-
-        Before them those without a factor, and with one that stands apart.
-        """
-        products, separable = list(self._short_products(2)), self._separable()[:_MOST_APART]
-        apart = {p: set(self.feature(*p).covariates) for p in separable}
-        covariates = [covariate(name) for name in self._names]
-        found: list[tuple[bool, float, LawTarget]] = []
-        for function in self._functions:
-            if pause():
-                break
-            tried = dict.fromkeys((*separable, (), *self._screened(products, function, kept)))
-            lefts = self._screening_left(list(tried), function)
-            for positions, left in zip(tried, lefts.tolist(), strict=True):
-                taken = apart.get(positions, set())
-                bases = tuple(base for base in covariates if base.name not in taken)
-                target = self._target(positions, bases, function)
-                if target is not None:
-                    later = positions != () and positions not in separable[:1]
-                    found.append((later, left, target))
-        return [target for _, _, target in sorted(found, key=lambda found: found[:2])]
-
-    def reduced(self) -> list[LawTarget]:
-        """Targets of every function over the groups of covariates."""
-        found = self._reduced()
-        targets = [] if found is None else [self._target(*found, g) for g in self._functions]
-        return [target for target in targets if target is not None]
-
-    def plain(self) -> list[LawTarget]:
-        """Targets of every function over the covariates, if these are few."""
-        bases = tuple(covariate(name) for name in self._names)
-        if len(bases) > _FEW_COVARIATES:
-            return []
-        targets = [self._target((), bases, function) for function in self._functions]
-        return [target for target in targets if target is not None]
-
-    def _target(
-        self, positions: tuple[int, ...], bases: tuple[Feature, ...], function: Function
-    ) -> LawTarget | None:
-        factor = np.prod(self.columns[:, list(positions)] * self._scale[list(positions)], axis=1)
-        targets, weights, signs, usable = invert(function, self._y, factor[:, None])
-        if not (bases and usable[0] and all(self.sound[p] for p in positions)):
-            return None
-        parts = tuple(self.feature(p) for p in positions)
-        column = signs[0] * factor
-        return LawTarget(parts, column, function, bases, targets[:, 0], weights[:, 0])
-
-    def _reduced(self) -> tuple[tuple[int, ...], tuple[Feature, ...]] | None:
-        """A factor that stands apart, and groups of the other covariates on which the rest depends.
-
-        ``None`` if there are neither, and not few covariates, or if nothing is left but the factor.
-        """
-        vectors = self._apart()
-        apart = vectors[0] if vectors else np.zeros(len(self._signed))
-        taken = {base.text for base, k in zip(self._signed, apart, strict=True) if k}
-        free = [j for j, base in enumerate(self._bases) if base.text not in taken]
-        bases = [self._bases[j] for j in free]
-        others = [
-            j for j, name in enumerate(self._names) if name not in taken | {b.text for b in bases}
-        ]
-        values = self.columns[:, others] * self._scale[others]
-        response = self._y / np.exp(self._signed_logs @ apart)
-        found = reduce_covariates(self._logs[:, free], values, response)
-        if found is None and not vectors and len(self._names) > _FEW_COVARIATES:
-            return None
-        groups: list[Feature | None] = list(bases)
-        if found is not None:
-            groups = [self._powers.product(bases, row) for row in found.groups]
-            factor = dict(zip([base.text for base in bases], found.factor.tolist(), strict=True))
-            apart = apart + np.array([factor.get(base.text, 0.0) for base in self._signed])
-        position = self._position_of(apart, self._signed) if apart.any() else None
-        spelt = [group for group in groups if group is not None]
-        if len(spelt) < len(groups) or (apart.any() and position is None):
-            return None
-        plain = [self._maker.feature(j) for j in others]
-        if found is not None and len(found.groups) == 1 and not plain:
-            # A function of one group may be one of its inverse.
-            inverse = self._powers.product(bases, -found.groups[0])
-            spelt += [] if inverse is None else [inverse]
-        return () if position is None else (position,), (*spelt, *plain)
 
     def beside(self, columns: Matrix, groups: list[list[int]], pause: Pause) -> list["_Law"]:
         """Laws in the place of each group of columns, beside all others."""
@@ -533,7 +223,7 @@ class _Search:
         columns = np.nan_to_num(np.column_stack([others, law.column]))
         rest = self._y - columns @ self._slopes(columns)
         rest = rest - rest.mean()
-        left = max(float(rest @ rest) / self.variation, 1e-20)
+        left = max(float(rest @ rest) / self._screen.variation, 1e-20)
         return replace(law, gain=float(-0.5 * self._y.size * np.log(left)) - law.cost)
 
     def _slopes(self, columns: Matrix) -> FloatArray:
@@ -543,17 +233,14 @@ class _Search:
 
     def _with_response(self, response: Column) -> "_Search":
         """The same search for another response on the same rows."""
-        search = copy(self)
-        search._y = response
-        search.variation = max(float(np.sum((response - response.mean()) ** 2)), 1e-300)
-        return search
+        return _Search(self._problem, self._screen.with_response(response))
 
     def admitted(self, laws: list["_Law"]) -> list[Feature]:
         """The features of the best laws that are admitted, each once."""
         found: dict[int, Feature] = {}
         ordered = sorted(laws, key=lambda law: -law.gain)
         for feature in (feature for law in ordered for feature in law.features):
-            other = without_logarithms(feature, self._powers)
+            other = without_logarithms(feature, self._columns.powers)
             for spelling in (feature,) if other is None else (feature, other):
                 if len(found) < _TAKE:
                     fitted, _, status = self._problem.column_of(self._problem.simplify(spelling))
@@ -564,16 +251,16 @@ class _Search:
     def _best_attempts(self, most_factors: int, kept: int, pause: Pause) -> list[_Attempt]:
         """The best of each function: gains under different functions are not comparable."""
         best: list[_Attempt] = []
-        products = list(self._short_products(most_factors))
-        separable = self._separable()
-        for function in self._functions:
+        products = list(self._columns.short_products(most_factors))
+        separable = self._screen.separable()
+        for function in self._screen.functions:
             attempts = []
             # A plain sum without a factor is a law only if it has a long product in it.
             alone = () if function.transforms else ((),)
-            for positions in (*alone, *separable, *self._screened(products, function, kept)):
+            for positions in (*alone, *separable, *self._screen.screened(products, function, kept)):
                 if pause():
                     return best
-                column = np.prod(self.columns[:, list(positions)], axis=1)
+                column = np.prod(self._columns.values[:, list(positions)], axis=1)
                 attempt = self._attempt(positions, column, function)
                 if attempt is not None:
                     attempts.append(attempt)
@@ -582,56 +269,32 @@ class _Search:
 
     def _admits(self, attempt: _Attempt) -> bool:
         """Whether the law of an attempt keeps to the grammar, whatever its weights."""
-        children = [self.feature(p) for p in attempt.children]
-        factor = [self.feature(p) for p in attempt.factor]
+        children = [self._columns.feature(p) for p in attempt.children]
+        factor = [self._columns.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:
             return True
         law = attempt.function.feature(children, [1.0] * len(children), 1.0)
         return self._problem.grammar.admits_law(multiply(*factor, law))
 
-    def _screened(
-        self, products: list[tuple[int, ...]], function: Function, kept: int
-    ) -> list[tuple[int, ...]]:
-        """The factors of which some inputs together explain most under this function."""
-        # Factors of three only for plain sums; a plain sum without a factor is no law.
-        most = 2 if function.transforms else 3
-        products = [p for p in products if len(p) <= most and (p or function.transforms)]
-        if not products:
-            return []
-        left = self._screening_left(products, function)
-        cost = np.array([sum(self.complexity[list(p)]) if p else 0 for p in products])
-        gain = -0.5 * self._y.size * np.log(np.maximum(left, 1e-20)) - self.unit * cost
-        order = np.argsort(-gain, kind="stable")[:kept]
-        return [products[k] for k in order if np.isfinite(gain[k])]
-
-    def _screening_left(self, products: list[tuple[int, ...]], function: Function) -> FloatArray:
-        """Share of the response's variance that a sum of some inputs leaves beside each factor."""
-        rows = np.linspace(0, self._y.size - 1, min(self._y.size, _SCREEN_ROWS)).astype(np.int64)
-        atoms = [p for group in zip(*self._atoms, strict=True) for p in group if self.sound[p]]
-        inputs = atoms[: min(_SCREEN_INPUTS, rows.size // _ROWS_PER_INPUT)]
-        columns = self.columns[rows]
-        factors = np.column_stack([np.prod(columns[:, list(p)], axis=1) for p in products])
-        return share_left(function, self._y[rows], factors, columns[:, inputs])
-
     def _attempt(
         self, positions: tuple[int, ...], factor: Column, function: Function
     ) -> _Attempt | None:
         targets, weights, signs, usable = invert(function, self._y, factor[:, None])
-        if not usable[0] or not all(self.sound[p] for p in positions):
+        if not usable[0] or not all(self._columns.sound[p] for p in positions):
             return None
         target, weight, factor = targets[:, 0], weights[:, 0], signs[0] * factor
         most = self._problem.grammar.max_projection
         best = None
         # Simple inputs first: among many inputs a wrong one may fit better by chance.
-        counts = self._counts if len(positions) < 2 else self._counts_short
-        atoms = np.sort(np.concatenate(self._atoms))
-        product = self._position_of(self._exponents(target, weight))
-        products = [*self._groups, *([] if product is None else [product])]
+        counts = self._columns.counts if len(positions) < 2 else self._columns.counts_short
+        atoms = np.sort(np.concatenate(self._columns.atoms))
+        product = self._columns.position_of(self._exponents(target, weight))
+        products = [*self._columns.groups, *([] if product is None else [product])]
         long = (np.append(atoms, products),) if products else ()
         if not (positions or function.transforms or long):
             return None
         for inputs in (*long, atoms, *(np.arange(count) for count in counts)):
-            sum_ = _Sum(self, target, weight, inputs)
+            sum_ = _Sum(self._screen, target, weight, inputs)
             children = sum_.grow([], most)
             attempt = _Attempt(0.0, positions, factor, function, sum_, children, weight == 0.0)
             weighed = self._weighed(attempt)
@@ -641,7 +304,11 @@ class _Search:
 
     def _exponents(self, target: Column, weight: Column) -> FloatArray | None:
         """Exponents of the product that a function may be applied to."""
-        return log_linear_exponents(self._logs, target, weight) if self._bases else None
+        return (
+            log_linear_exponents(self._columns.logs, target, weight)
+            if self._columns.bases
+            else None
+        )
 
     def _order(self, attempt: _Attempt) -> tuple[bool, float]:
         """Laws that keep to the grammar come first, then those of larger gain."""
@@ -655,16 +322,20 @@ class _Search:
         if attempt.lost.any():
             # Rows without weight count by what the law says of them.
             weights = attempt.sum.weights(attempt.children)
-            inputs = self.columns[attempt.lost][:, attempt.children]
+            inputs = self._columns.values[attempt.lost][:, attempt.children]
             value = attempt.function.value(weights[0] + inputs @ weights[1:])
             error = self._y[attempt.lost] - attempt.factor_column[attempt.lost] * value
-            error = np.where(np.isfinite(error), error, self._y[attempt.lost] - self._y.mean())
-            left += float(error @ error) / self.variation
+            error = np.where(
+                np.isfinite(error),
+                error,
+                self._y[attempt.lost] - self._y.mean(),
+            )
+            left += float(error @ error) / self._screen.variation
         return replace(attempt, expected_gain=self._expected_gain(attempt, left))
 
     def _cost(self, attempt: _Attempt, *, constant: bool = True) -> float:
-        features = [self.feature(p) for p in (*attempt.children, *attempt.factor)]
-        return self.unit * (constant + sum(feature.complexity for feature in features))
+        features = [self._columns.feature(p) for p in (*attempt.children, *attempt.factor)]
+        return self._screen.unit * (constant + sum(feature.complexity for feature in features))
 
     def _expected_gain(self, attempt: _Attempt, left: float, *, constant: bool = True) -> float:
         cost = self._cost(attempt, constant=constant)
@@ -684,8 +355,8 @@ class _Search:
 
     def _made(self, attempt: _Attempt) -> "_Law":
         """The features of an attempt, with weights fitted to the response, and their gain."""
-        children = [self.feature(p) for p in attempt.children]
-        factor = [self.feature(p) for p in attempt.factor]
+        children = [self._columns.feature(p) for p in attempt.children]
+        factor = [self._columns.feature(p) for p in attempt.factor]
         if not attempt.function.transforms:
             parts = ((), *((child,) for child in children))
             plain = [multiply(*factor, *part) for part in parts if factor or part]
@@ -705,14 +376,18 @@ class _Search:
         """The law with its fitted weights, the constant first: without what its coefficient says,
         and with short numbers where these fit as well.
         """
-        function, inputs = attempt.function, self.columns[:, attempt.children]
-        design = np.column_stack([np.ones(len(inputs)), inputs * self._scale[attempt.children]])
-        weights = np.concatenate([weights[:1], weights[1:] / self._scale[attempt.children]])
+        function, inputs = attempt.function, self._columns.values[:, attempt.children]
+        design = np.column_stack(
+            [np.ones(len(inputs)), inputs * self._columns.scale[attempt.children]]
+        )
+        weights = np.concatenate([weights[:1], weights[1:] / self._columns.scale[attempt.children]])
         fixed = np.zeros(weights.size, dtype=np.bool_)
         fixed[0] = not constant
         if function.is_power:
             # A power's scale belongs to its coefficient.
-            largest = 1 + int(np.argmax(np.abs(weights[1:]) * self._scale[attempt.children]))
+            largest = 1 + int(
+                np.argmax(np.abs(weights[1:]) * self._columns.scale[attempt.children])
+            )
             weights = weights / abs(weights[largest])
             fixed[largest] = True
         elif function.is_exponential:
@@ -727,8 +402,8 @@ class _Search:
             return np.asarray(slope[:, None] * design)
 
         weights = snapped_numbers(weights, fixed, value, slopes, self._y)
-        children = [self.feature(p) for p in attempt.children]
-        factor = [self.feature(p) for p in attempt.factor]
+        children = [self._columns.feature(p) for p in attempt.children]
+        factor = [self._columns.feature(p) for p in attempt.factor]
         bias = float(weights[0]) if constant else None
         feature = function.feature(children, [float(weight) for weight in weights[1:]], bias)
         cost = self._cost(attempt, constant=constant)
@@ -737,9 +412,9 @@ class _Search:
     def _fit(self, attempt: _Attempt, *, constant: bool) -> tuple[float, FloatArray]:
         """Share of the response's variance that is left, and the weights."""
         factor, function = attempt.factor_column, attempt.function
-        size = np.sqrt(self.variation)
+        size = np.sqrt(self._screen.variation)
         first = 0 if constant else 1
-        inputs = self.columns[:, attempt.children]
+        inputs = self._columns.values[:, attempt.children]
         design = np.column_stack([np.ones(len(inputs)), inputs])[:, first:]
 
         def residual(weights: FloatArray) -> Column:
@@ -754,12 +429,3 @@ class _Search:
         weights = fit_numbers(residual, slopes, start)
         rest = residual(weights)
         return float(rest @ rest), weights
-
-
-def _one_of_each(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    if not groups:
-        yield ()
-        return
-    for rest in _one_of_each(groups[1:]):
-        for position in groups[0]:
-            yield (position, *rest)

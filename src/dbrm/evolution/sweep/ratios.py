@@ -28,14 +28,9 @@ from dbrm.evolution.sweep.expression_terms import ExpressionTerms
 from dbrm.evolution.sweep.factored import factored_targets
 from dbrm.evolution.sweep.fitting import fit_numbers
 from dbrm.evolution.sweep.inverses import has_squares_and_inverses
+from dbrm.evolution.sweep.law_columns import law_rows
+from dbrm.evolution.sweep.law_targets import LawTarget, law_targets, plain_targets, reduced_targets
 from dbrm.evolution.sweep.powers import Powers
-from dbrm.evolution.sweep.projections import (
-    LawTarget,
-    law_rows,
-    law_targets,
-    plain_targets,
-    reduced_targets,
-)
 from dbrm.evolution.sweep.snapping import snapped_numbers, squares_left
 from dbrm.evolution.sweep.spelling import without_logarithms
 from dbrm.evolution.sweep.terms import (

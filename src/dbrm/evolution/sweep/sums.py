@@ -15,8 +15,8 @@ from dbrm.evolution.problem import Problem
 from dbrm.evolution.registry import affine_mark
 from dbrm.evolution.sweep.exhaustive import best_sums
 from dbrm.evolution.sweep.inverses import invertible_functions
+from dbrm.evolution.sweep.law_columns import law_covariates, law_rows
 from dbrm.evolution.sweep.levels import Index, Maker, build_levels, level_sizes
-from dbrm.evolution.sweep.projections import law_covariates, law_rows
 from dbrm.evolution.sweep.terms import Terms, functions_of_two
 from dbrm.features import Feature, covariate
 from dbrm.status import Status

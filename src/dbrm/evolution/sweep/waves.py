@@ -24,7 +24,7 @@ from dbrm._typing import Column, FloatArray, Matrix
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
-from dbrm.evolution.sweep.projections import law_covariates, law_rows
+from dbrm.evolution.sweep.law_columns import law_covariates, law_rows
 from dbrm.evolution.sweep.snapping import snapped_numbers
 from dbrm.features import Feature, Transform, covariate, evaluate, multiply, project
 from dbrm.features.numbers import shortest_within
