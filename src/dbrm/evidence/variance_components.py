@@ -24,7 +24,7 @@ import scipy.linalg
 
 from dbrm._typing import FloatArray, IntArray, Matrix
 
-__all__ = ["Components", "Quadratic", "components_at", "find_components"]
+__all__ = ["Components", "Quadratic", "QuadraticSum", "components_at", "find_components"]
 
 # Standard deviations of the common level, and of a group's log variance about it.
 LEVEL_SD, GROUP_SD = 2.0, 1.5
@@ -76,6 +76,20 @@ class Quadratic:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class QuadraticSum:
+    """Several sets of independent effects of the same columns, with the same variances."""
+
+    parts: tuple[Quadratic, ...]
+
+    def log_evidence(self, log_variances: FloatArray) -> tuple[float, FloatArray, Matrix]:
+        """As of one set; the sum of all."""
+        found = [part.log_evidence(log_variances) for part in self.parts]
+        values, gradients, curvatures = zip(*found, strict=True)
+        return sum(values), np.sum(gradients, axis=0), np.sum(curvatures, axis=0)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Components:
     """The mode of the log variances of groups.
 
@@ -94,7 +108,10 @@ class Components:
 
 
 def find_components(
-    quadratic: Quadratic, groups: IntArray, centre: FloatArray, start: FloatArray | None = None
+    quadratic: Quadratic | QuadraticSum,
+    groups: IntArray,
+    centre: FloatArray,
+    start: FloatArray | None = None,
 ) -> Components:
     r"""Mode of the log variances of groups, and the cost of their freedom.
 
@@ -138,7 +155,10 @@ def find_components(
 
 
 def components_at(
-    quadratic: Quadratic, groups: IntArray, centre: FloatArray, log_variances: FloatArray
+    quadratic: Quadratic | QuadraticSum,
+    groups: IntArray,
+    centre: FloatArray,
+    log_variances: FloatArray,
 ) -> Components:
     """These log variances as the mode."""
     _, _, curvature = _by_group(quadratic, groups, log_variances)
@@ -151,7 +171,7 @@ def components_at(
 
 
 def _by_group(
-    quadratic: Quadratic, groups: IntArray, log_variances: FloatArray
+    quadratic: Quadratic | QuadraticSum, groups: IntArray, log_variances: FloatArray
 ) -> tuple[float, FloatArray, Matrix]:
     """Log evidence, its gradient and expected curvature in the log variances of groups."""
     belongs = np.zeros((log_variances.size, groups.size))

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence import GaussianEngine, GlmEngine, JointEngine
 from dbrm.evidence.glm_remainder import GlmRemainder
-from dbrm.evidence.joint.remainder import JointRemainder
+from dbrm.evidence.joint.remainder import JointMode, JointRemainder
 from dbrm.evidence.remainder import Remainder, gaussian_quadratic
 from dbrm.evidence.variance_components import (
     Components,
@@ -34,8 +34,11 @@ RemainderEngine = GaussianEngine | GlmEngine | JointEngine
 # Columns up to which a remainder is looked for; rows times columns; and rows times columns
 # squared, where every model is fitted by Newton's method.
 _MOST_COLUMNS, _MOST_NUMBERS, _MOST_PRODUCTS = 300, 5_000_000, 200_000_000
-# Products of columns in a remainder at most.
+# Effects of several classes at most.
+_MOST_EFFECTS = 700
+# Products of columns in a remainder at most; of several classes these, and a share of those.
 MOST_PRODUCTS = 120
+_FEWER_PRODUCTS = 20
 # Modes from which the variances of a generalised linear model's groups are learnt, and the change
 # of a log variance that ends this.
 _ROUNDS, _CLOSE = 5, 0.1
@@ -78,18 +81,16 @@ def find_kinds(engine: RemainderEngine, covariates: Covariates, beside: Matrix) 
     """The kinds of remainders of this table, learnt beside columns of a model.
 
     Those without products also with variances that are as expected, where nothing is learnt but
-    their level; those of several classes only so. None if there were too many columns.
+    their level. None if there were too many columns.
     """
     possible = list(_alternatives(engine, covariates))
-    if isinstance(engine, JointEngine):
-        return [_kind(engine, own, Components(own.centre, 0.0)) for own, _, _ in possible]
     learnt = [(_learn(engine, columns, beside), b, logs) for columns, b, logs in possible]
     if not learnt:
         return []
     found = [one for one, _, _ in learnt]
     learnt.sort(key=lambda item: -item[0].log_evidence)
     for one, bends, logs in learnt:
-        pairs = covariates.strongest_pairs(one.strength, MOST_PRODUCTS)
+        pairs = covariates.strongest_pairs(one.strength, _most_products(engine))
         columns = covariates.columns(bends=bends, logs=logs, pairs=pairs)
         if np.any(columns.owner < 0) and _is_small(engine, columns):
             found.append(_learn(engine, columns, beside))
@@ -115,10 +116,18 @@ def _alternatives(
                 yield columns, bends, logs
 
 
+def _most_products(engine: RemainderEngine) -> int:
+    """Fewer where each has an effect on several predictors."""
+    if isinstance(engine, JointEngine) and engine.joint.n_predictors > 1:
+        return _FEWER_PRODUCTS + MOST_PRODUCTS // engine.joint.n_predictors
+    return MOST_PRODUCTS
+
+
 def _is_small(engine: RemainderEngine, columns: RemainderColumns) -> bool:
     size = len(columns.features)
     if isinstance(engine, JointEngine):
-        size *= engine.joint.n_predictors
+        effects = min(size, engine.n_rows) * engine.joint.n_predictors
+        return size <= _MOST_COLUMNS and effects <= _MOST_EFFECTS
     if isinstance(engine, GaussianEngine):
         n = engine.n_rows if engine.weights is None else int(engine.weights.sum())
         return size <= _MOST_COLUMNS and n * size <= _MOST_NUMBERS
@@ -138,11 +147,11 @@ def _kind(engine: RemainderEngine, columns: RemainderColumns, components: Compon
     return Kind(own, remainder, components.log_weight, ratio)
 
 
-def _learn(
-    engine: GaussianEngine | GlmEngine, columns: RemainderColumns, beside: Matrix
-) -> _Learnt:
+def _learn(engine: RemainderEngine, columns: RemainderColumns, beside: Matrix) -> _Learnt:
     if isinstance(engine, GlmEngine):
         return _learn_by_modes(engine, columns, beside)
+    if isinstance(engine, JointEngine):
+        return _learn_by_joint_modes(engine, columns, beside)
     quadratic = gaussian_quadratic(engine, columns.values, columns.units, beside)
     found = find_components(quadratic, columns.groups, columns.centre)
     value = quadratic.log_evidence(found.log_variances[columns.groups])[0] + found.log_weight
@@ -174,10 +183,46 @@ def _learn_by_modes(engine: GlmEngine, columns: RemainderColumns, beside: Matrix
         if np.max(np.abs(found.log_variances - log_variances)) < _CLOSE:
             break
         log_variances = found.log_variances
-    if best is None:
-        expected = Components(columns.centre, 0.0)
-        return _Learnt(columns, expected, -np.inf, np.zeros(1 + int(columns.owner.max())))
-    return best
+    return _not_learnt(columns) if best is None else best
+
+
+def _learn_by_joint_modes(
+    engine: JointEngine, columns: RemainderColumns, beside: Matrix
+) -> _Learnt:
+    """The same for several classes."""
+    log_variances, scale = columns.centre, np.ones(columns.units.size)
+    before: tuple[JointMode, Matrix] | None = None
+    best: _Learnt | None = None
+    for _ in range(_ROUNDS):
+        own = columns.with_variances(log_variances)
+        remainder = JointRemainder.of(engine, own.values, own.units)
+        ratio = float(np.exp(log_variances).sum())
+        scale_now = np.exp(0.5 * log_variances)[columns.groups]
+        start: FloatArray | None = None
+        if before is not None:
+            start = remainder.start(before[0], before[1] * (scale / scale_now)[:, None])
+        scale = scale_now
+        mode = remainder.find_mode(beside, ratio, start)
+        if not np.isfinite(mode.log_evidence):
+            break
+        before = mode, remainder.effects(mode)
+        quadratic = remainder.quadratic(mode, scale)
+        found = find_components(quadratic, columns.groups, columns.centre, log_variances)
+        here = components_at(quadratic, columns.groups, columns.centre, log_variances)
+        value = mode.log_evidence + here.log_weight
+        if best is None or value > best.log_evidence:
+            strength = np.sum([_strength(part, columns, here) for part in quadratic.parts], axis=0)
+            best = _Learnt(columns, here, value, strength)
+        if np.max(np.abs(found.log_variances - log_variances)) < _CLOSE:
+            break
+        log_variances = found.log_variances
+    return _not_learnt(columns) if best is None else best
+
+
+def _not_learnt(columns: RemainderColumns) -> _Learnt:
+    """Variances as expected, where no mode was found."""
+    expected = Components(columns.centre, 0.0)
+    return _Learnt(columns, expected, -np.inf, np.zeros(1 + int(columns.owner.max())))
 
 
 def _strength(

@@ -28,6 +28,8 @@ __all__ = ["Found", "Search", "add_and_drop", "thin_out"]
 # Prior ratios of the variances of remainder and noise, equally plausible; for other families the
 # prior variance of the remainder.
 RATIOS = tuple(4.0**k for k in range(-2, 5))
+# Of several classes, which may be far apart in combinations of columns that vary little.
+CLASS_RATIOS = tuple(4.0**k for k in range(-2, 7))
 # Ratios are tried from the likeliest on, until models are less plausible by this factor.
 _LOG_FACTOR = 6.0
 # Features of a model at most.
@@ -137,10 +139,10 @@ def thin_out(search: Search, engine: GlmEngine | JointEngine) -> Found | None:
     def visit(mask: Mask, first: int) -> tuple[int, float]:
         """Beside the remainders from this one on; returns the one that suits this model best."""
         prior = float(search.model_prior(mask[None])[0])
-        prior -= float(np.log(len(RATIOS) * (len(kinds) - first)))
+        prior -= float(np.log(len(_ratios(engine)) * (len(kinds) - first)))
         begin = len(rows)
         for number in range(first, len(kinds)):
-            for ratio, value in _modes_beside(search, kinds[number], mask):
+            for ratio, value in _modes_beside(search, kinds[number], mask, _ratios(engine)):
                 rows.append((mask, number, ratio, prior + value))
         _, number, ratio, _ = max(rows[begin:], key=lambda row: row[3])
         return number, ratio
@@ -166,11 +168,17 @@ def thin_out(search: Search, engine: GlmEngine | JointEngine) -> Found | None:
     )
 
 
-def _try_ratios(visit: Callable[[float], float], likeliest: float) -> None:
+def _ratios(engine: RemainderEngine) -> tuple[float, ...]:
+    return CLASS_RATIOS if isinstance(engine, JointEngine) else RATIOS
+
+
+def _try_ratios(
+    visit: Callable[[float], float], likeliest: float, ratios: tuple[float, ...]
+) -> None:
     """Visit ratios from the likeliest on, down and up, while they are plausible."""
-    middle = int(np.argmin(np.abs(np.log(RATIOS) - np.log(likeliest))))
-    best = visit(RATIOS[middle])
-    for side in (RATIOS[:middle][::-1], RATIOS[middle + 1 :]):
+    middle = int(np.argmin(np.abs(np.log(ratios) - np.log(likeliest))))
+    best = visit(ratios[middle])
+    for side in (ratios[:middle][::-1], ratios[middle + 1 :]):
         for ratio in side:
             value = visit(ratio)
             best = max(best, value)
@@ -189,11 +197,13 @@ def _climb_beside(search: Search, kind: Kind, number: int, prior: float) -> list
         parts.append((*own, values + kind.log_weight + prior))
         return float(values.max())
 
-    _try_ratios(visit, kind.ratio)
+    _try_ratios(visit, kind.ratio, RATIOS)
     return parts
 
 
-def _modes_beside(search: Search, kind: Kind, mask: Mask) -> list[tuple[float, float]]:
+def _modes_beside(
+    search: Search, kind: Kind, mask: Mask, ratios: tuple[float, ...]
+) -> list[tuple[float, float]]:
     """Plausible ratios of a remainder beside a model, and the log evidence of each."""
     remainder, found = kind.remainder, []
     assert isinstance(remainder, GlmRemainder | JointRemainder)
@@ -206,7 +216,7 @@ def _modes_beside(search: Search, kind: Kind, mask: Mask) -> list[tuple[float, f
         found.append((ratio, mode.log_evidence + kind.log_weight))
         return mode.log_evidence
 
-    _try_ratios(visit, kind.ratio)
+    _try_ratios(visit, kind.ratio, ratios)
     return found
 
 

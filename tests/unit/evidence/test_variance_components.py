@@ -11,6 +11,7 @@ from dbrm.evidence.remainder import Remainder, gaussian_quadratic
 from dbrm.evidence.variance_components import (
     GROUP_SD,
     Quadratic,
+    QuadraticSum,
     components_at,
     find_components,
 )
@@ -133,3 +134,21 @@ def test_beside_nothing_it_is_the_evidence_of_the_remainder(rows):
     beside = gaussian_quadratic(engine, columns, np.ones(6), columns[:, :2])
     np.testing.assert_allclose(beside.gram[:2], 0.0, atol=1e-10)
     assert beside.degrees == 57.0
+
+
+def test_sets_of_effects_with_the_same_variances_are_a_larger_set(rows):
+    """As if the columns of both sets stood beside each other, where they are orthogonal."""
+    one = quadratic(rows, known=True)
+    other = Quadratic(0.5 * one.gram, one.products[::-1].copy())
+    both = QuadraticSum((one, other))
+    gram = np.block([[one.gram, np.zeros((6, 6))], [np.zeros((6, 6)), other.gram]])
+    large = Quadratic(gram, np.concatenate([one.products, other.products]))
+    place = np.array([0.3, -2.0, 1.0])
+    value, gradient, _ = both.log_evidence(place[GROUPS])
+    wanted, slopes, _ = large.log_evidence(np.tile(place[GROUPS], 2))
+    assert value == pytest.approx(wanted)
+    np.testing.assert_allclose(gradient, slopes[:6] + slopes[6:])
+    found = find_components(both, GROUPS, CENTRE)
+    again = find_components(large, np.tile(GROUPS, 2), CENTRE)
+    np.testing.assert_allclose(found.log_variances, again.log_variances, atol=1e-6)
+    assert found.log_weight == pytest.approx(again.log_weight, abs=1e-6)

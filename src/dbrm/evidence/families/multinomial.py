@@ -56,6 +56,8 @@ class Multinomial(ClassFamily):
 
         The weights are positive, so that the averages are probabilities.
         """
+        if not joint.covariance.any():
+            return self.probabilities(joint, columns, offset)
         eta = _predictors(joint, columns, offset)
         m = eta.shape[1]
         root = _root(_covariances(joint, columns))

@@ -21,6 +21,7 @@ from dbrm.evidence.joint.newton import Maximum
 from dbrm.evidence.joint.population import DEPENDENCE_TOLERANCE, JointPopulation
 from dbrm.evidence.joint.predictor import JointPredictorLikelihood
 from dbrm.evidence.joint.prior import JointPrior
+from dbrm.evidence.joint.skewness import mean_shift
 from dbrm.evidence.links import Link
 from dbrm.evidence.observations import Observations
 from dbrm.status import Status
@@ -224,24 +225,34 @@ def _in_raw_units(
     wanted: IntArray,
     kept: IntArray,
     maximum: Maximum,
-    penalty: FloatArray,
+    penalty: Matrix,
 ) -> JointFit:
-    """Parameters of the raw columns; those of columns that are not kept are zero and certain."""
+    """Parameters of the raw columns; those of columns that are not kept are zero and certain.
+
+    Of classes that are separated the posterior mean is far from the mode, and taken.
+    """
     likelihood = population.likelihood
     a, m = len(likelihood.shift), likelihood.n_predictors
     location, scale = population.location[kept], population.scale[kept]
-    covariance = np.linalg.pinv(maximum.information + np.diag(penalty), hermitian=True)
+    precision = maximum.information + penalty
+    covariance = np.linalg.pinv(precision, hermitian=True)
+    parameters = maximum.parameters
+    if m > 1 and penalty[a:, a:].any() and not population.prior.is_normal:
+        columns = population.columns[kept]
+        parameters = parameters + mean_shift(
+            likelihood, columns, population.offset, parameters, precision
+        )
     # A column of mean l and deviation s adds -l/s of its coefficient to the constant.
     jacobian = np.diag(np.concatenate([np.ones(a), np.repeat(1.0 / scale, m)]))
     for j, ratio in enumerate(location / scale):
         jacobian[:a, a + j * m : a + (j + 1) * m] = -ratio * likelihood.shift
-    raw = jacobian @ maximum.parameters
+    raw = jacobian @ parameters
     with np.errstate(over="ignore", invalid="ignore"):
         covariance = np.nan_to_num(jacobian @ covariance @ jacobian.T)
-    parameters = np.zeros(a + wanted.size * m)
-    widened = np.zeros((parameters.size, parameters.size))
+    everything = np.zeros(a + wanted.size * m)
+    widened = np.zeros((everything.size, everything.size))
     inside = a + (np.flatnonzero(np.isin(wanted, kept))[:, None] * m + np.arange(m)).ravel()
     places = np.concatenate([np.arange(a), inside])
-    parameters[places] = np.nan_to_num(raw)
+    everything[places] = np.nan_to_num(raw)
     widened[np.ix_(places, places)] = covariance
-    return JointFit(parameters[:a], parameters[a:].reshape(-1, m), widened)
+    return JointFit(everything[:a], everything[a:].reshape(-1, m), widened)

@@ -45,6 +45,9 @@ class JointFit:
         """
         a, m = self.ancillary.size, self.coefficients.shape[1]
         ancillary = self.ancillary + shift @ (change[0] @ self.coefficients)
+        if not self.covariance.any():
+            certain = np.zeros((a + (len(change) - 1) * m,) * 2)
+            return JointFit(ancillary, change[1:] @ self.coefficients, certain)
         full = np.block(
             [
                 [np.eye(a), np.kron(change[:1], shift)],

@@ -91,6 +91,12 @@ class JointLikelihood(ABC):
     def at(self, ancillary: FloatArray, eta: Matrix) -> JointPoint:
         """Value and derivatives at a point; predictors by rows."""
 
+    def unit_information(self, columns: Matrix) -> Matrix:
+        """Information of one observation about the coefficients, where all rows are alike."""
+        null = self.start()
+        information = self.at(null, np.zeros((self.n_predictors, self.n_rows))).information(columns)
+        return np.asarray(information[null.size :, null.size :] / self.n)
+
     def approach(
         self, columns: Matrix, offset: Column, start: FloatArray, precision: Matrix
     ) -> FloatArray:

@@ -95,15 +95,23 @@ class JointPopulation(AbstractExpandable):
         value = self.prior.log_evidence(maximum, penalty, row)
         return (value, maximum.status) if np.isfinite(value) else (-np.inf, Status.UNDEFINED)
 
-    def penalised(self, members: IntArray) -> tuple[Maximum, FloatArray]:
-        """The maximum for predictions, and its penalty: a ridge where the likelihood has none."""
-        penalty = self._penalty(members)
+    def penalised(self, members: IntArray) -> tuple[Maximum, Matrix]:
+        """The maximum for predictions, and the matrix of its penalty.
+
+        Where the likelihood has no maximum, coefficients of several predictors have a normal
+        prior with the information of one observation, those of a single one a ridge.
+        """
+        a = self._n_ancillary
+        penalty = np.diag(self._penalty(members))
         found = self.maximum(members)
         if found.status is not Status.SEPARATED:
             return found, penalty
-        penalty[self._n_ancillary :] = np.maximum(penalty[self._n_ancillary :], RIDGE)
         columns = np.ascontiguousarray(self.columns[members])
-        start = np.concatenate([self._null.parameters, np.zeros(penalty.size - self._n_ancillary)])
+        if self.likelihood.n_predictors > 1 and not self.prior.is_normal:
+            penalty[a:, a:] = self.likelihood.unit_information(columns)
+        else:
+            np.fill_diagonal(penalty[a:, a:], np.maximum(np.diag(penalty)[a:], RIDGE))
+        start = np.concatenate([self._null.parameters, np.zeros(len(penalty) - a)])
         return maximise(self.likelihood, columns, self.offset, start, penalty), penalty
 
     def maximum(self, members: IntArray) -> Maximum:

@@ -32,11 +32,16 @@ from dbrm.evidence.glm_remainder import mix_widths
 from dbrm.evidence.joint.classes import ClassFamily
 from dbrm.evidence.joint.engine import JointEngine
 from dbrm.evidence.joint.fit import JointFit
+from dbrm.evidence.joint.likelihood import RowPoint
 from dbrm.evidence.joint.newton import Maximum, maximise
 from dbrm.evidence.joint.population import JointPopulation
+from dbrm.evidence.variance_components import Quadratic, QuadraticSum
 from dbrm.status import Status
 
 __all__ = ["JointMode", "JointRemainder"]
+
+# What is left of columns that depend on others.
+_ROUNDING = 1e-8
 
 
 @final
@@ -48,8 +53,8 @@ class JointMode:
     ----------
     log_evidence
         Minus infinity where there is no mode.
-    precision
-        Information of all parameters and that of the prior.
+    precision, penalty
+        Information of all parameters with that of the prior, and the latter alone.
     n_ancillary, n_columns
         Numbers of ancillary parameters, and of columns of the model without the remainder.
     """
@@ -57,6 +62,7 @@ class JointMode:
     log_evidence: float
     maximum: Maximum
     precision: Matrix
+    penalty: Matrix
     n_ancillary: int
     n_columns: int
 
@@ -101,14 +107,17 @@ class JointRemainder:
         Of models without a remainder.
     means, units
         Of the columns.
-    block
-        The columns about their means, in these units, by rows of the data.
+    block, rotation
+        The columns about their means, in these units, are ``rotation @ block`` by rows of the
+        data: there are no more rows of `block` than of the data, and `rotation` has orthonormal
+        columns.
     """
 
     engine: JointEngine
     means: FloatArray
     units: FloatArray
     block: Matrix
+    rotation: Matrix
 
     @classmethod
     def of(cls, engine: JointEngine, columns: Matrix, units: FloatArray) -> Self:
@@ -119,12 +128,13 @@ class JointRemainder:
         means = share @ columns
         block = (columns - means) / units
         size = sqrt(float(share @ np.sum(block**2, axis=1)))
-        return cls(engine, means, units * size, np.ascontiguousarray((block / size).T))
+        return cls(engine, means, units * size, *_rotate((block / size).T))
 
     @classmethod
     def nothing(cls, engine: JointEngine) -> Self:
         """No remainder at all: models of features under the same prior."""
-        return cls(engine, np.empty(0), np.empty(0), np.empty((0, engine.n_rows)))
+        nothing = np.empty(0)
+        return cls(engine, nothing, nothing, np.empty((0, engine.n_rows)), np.empty((0, 0)))
 
     @staticmethod
     def is_possible(engine: JointEngine) -> bool:
@@ -158,6 +168,58 @@ class JointRemainder:
         """
         return mix_widths(lambda width, start: self.find_mode(columns, 1.0, start, width))
 
+    def quadratic(self, mode: JointMode, scale: FloatArray) -> QuadraticSum:
+        """The likelihood of the effects to second order, all other parameters at their best.
+
+        In combinations of the predictors whose effects are independent before the data, those in
+        which the rows together know of no correlation either; what single rows know of one is
+        left out. Each then has a matrix of its own instead of one for all.
+
+        Parameters
+        ----------
+        scale
+            Standard deviations of the effects at this mode, in the units of the result.
+        """
+        m, free = self.engine.joint.n_predictors, mode.n_ancillary + mode.n_columns * self._m
+        r = len(self.block)
+        across = mode.precision[:free, free:].reshape(free, r, m)
+        within = (mode.precision[free:, free:] - mode.penalty[free:, free:]).reshape(r, m, r, m)
+        turn = self._independent(mode)
+        effects = np.linalg.solve(turn, mode.parameters[free:].reshape(r, m).T)
+        factor = np.linalg.cholesky(mode.precision[:free, :free])
+        parts = []
+        for direction, own in zip(turn.T, effects, strict=True):
+            known = np.einsum("ikjl,k,l->ij", within, direction, direction)
+            lost = scipy.linalg.solve_triangular(factor, across @ direction, lower=True)
+            known -= lost.T @ lost
+            gram = self.rotation @ known @ self.rotation.T / np.outer(scale, scale)
+            parts.append(Quadratic(gram, self.rotation @ (known @ own + own) / scale))
+        return QuadraticSum(tuple(parts))
+
+    def effects(self, mode: JointMode) -> Matrix:
+        """Effects of the columns (rows) on the predictors, with a ratio of one."""
+        free = mode.n_ancillary + mode.n_columns * self._m
+        return np.asarray(self.rotation @ mode.parameters[free:].reshape(-1, self._m))
+
+    def start(self, mode: JointMode, effects: Matrix) -> FloatArray:
+        """Parameters to start from: those of the mode, with other effects."""
+        free = mode.n_ancillary + mode.n_columns * self._m
+        own = self.rotation.T @ effects
+        return np.concatenate([mode.parameters[:free], own.ravel()])
+
+    @property
+    def _m(self) -> int:
+        return self.engine.joint.n_predictors
+
+    def _independent(self, mode: JointMode) -> Matrix:
+        """Directions (columns) of effects that are independent, a priori and in all rows."""
+        point = mode.maximum.point
+        assert isinstance(point, RowPoint)
+        root = scipy.linalg.cholesky(self.engine.joint.exchangeable_precision, lower=True)
+        turn = scipy.linalg.inv(root).T
+        _, vectors = np.linalg.eigh(turn.T @ point.weight.sum(axis=2) @ turn)
+        return np.asarray(turn @ vectors)
+
     def fit(self, columns: Matrix, ratio: float) -> ModelFit:
         """Fit the model with exactly these columns; those of the remainder follow, in their units.
 
@@ -168,11 +230,12 @@ class JointRemainder:
         mode = self._find_mode(population, ratio, None, 1.0)
         likelihood = self.engine.joint
         a, m = len(likelihood.shift), likelihood.n_predictors
-        slope = np.concatenate([1.0 / population.scale, np.full(len(self.block), sqrt(ratio))])
+        slope = np.concatenate([1.0 / population.scale, np.full(self.units.size, sqrt(ratio))])
         constant = np.zeros(slope.size)
         constant[: population.size] = -population.location / population.scale
-        coefficients = mode.parameters[a:].reshape(-1, m)
-        certain = np.zeros((mode.parameters.size, mode.parameters.size))
+        own = mode.parameters[a : a + population.size * m].reshape(-1, m)
+        coefficients = np.vstack([own, self.effects(mode)])
+        certain = np.zeros((a + coefficients.size,) * 2)
         joint = JointFit(mode.parameters[:a], coefficients, certain)
         joint = joint.transformed(np.vstack([constant, np.diag(slope)]), likelihood.shift)
         return self.report(joint, mode)
@@ -198,7 +261,7 @@ class JointRemainder:
         a, m, q = len(likelihood.shift), likelihood.n_predictors, len(self.block)
         free = a + size * m
         penalty = np.zeros((free + q * m, free + q * m))
-        penalty[a:free, a:free] = self._unit_information(population.columns) / width
+        penalty[a:free, a:free] = likelihood.unit_information(population.columns) / width
         penalty[free:, free:] = np.kron(np.eye(q), likelihood.exchangeable_precision)
         design = np.vstack([population.columns, sqrt(ratio) * self.block])
         if start is None:
@@ -212,12 +275,13 @@ class JointRemainder:
             value += 0.5 * float(np.linalg.slogdet(penalty[a:, a:])[1])
             value -= 0.5 * float(np.linalg.slogdet(precision[a:, a:])[1])
             value = prior.table.table.value(value, 0.0, 0.0, 0) + prior.constant
-        return JointMode(float(value), found, precision, a, size)
+        return JointMode(float(value), found, precision, penalty, a, size)
 
-    def _unit_information(self, columns: Matrix) -> Matrix:
-        """Information of one observation about the coefficients, where all rows are alike."""
-        likelihood = self.engine.joint
-        null = likelihood.start()
-        eta = np.zeros((likelihood.n_predictors, likelihood.n_rows))
-        information = likelihood.at(null, eta).information(columns)
-        return np.asarray(information[null.size :, null.size :] / likelihood.n)
+
+def _rotate(columns: Matrix) -> tuple[Matrix, Matrix]:
+    """No more columns than rows that say the same, and how the columns are made from them."""
+    if len(columns) <= columns.shape[1]:
+        return np.ascontiguousarray(columns), np.eye(len(columns))
+    left, singular, right = np.linalg.svd(columns, full_matrices=False)
+    kept = singular > _ROUNDING * singular[0]
+    return np.ascontiguousarray(singular[kept, None] * right[kept]), left[:, kept]

@@ -1,5 +1,7 @@
 """Tests of `dbrm.evidence.joint.remainder`: two classes, other orders, dense matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
@@ -128,6 +130,65 @@ def test_other_columns_change_the_spelling_only(rows):
         family.mean_probabilities(apart, design, offset),
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("family", ["multinomial", "ordinal"])
+def test_the_quadratic_has_the_effects_of_the_mode(rows, family):
+    """Its gradient vanishes there, in directions that are independent before the data."""
+    columns, own, y = rows
+    remainder = JointRemainder.of(classes_engine(y, family=family), columns, units(columns))
+    scale = np.array([0.5, 1.0, 2.0, 0.1])
+    mode = remainder.find_mode(own, RATIO)
+    parts = remainder.quadratic(mode, scale).parts
+    found = remainder.effects(mode)
+    turn = remainder._independent(mode)
+    q = remainder.engine.joint.exchangeable_precision
+    np.testing.assert_allclose(turn.T @ q @ turn, np.eye(len(q)), atol=1e-12)
+    for part, effects in zip(parts, np.linalg.solve(turn, found.T), strict=True):
+        score = part.products * scale - (part.gram * np.outer(scale, scale)) @ effects
+        np.testing.assert_allclose(score, effects, atol=1e-7)
+
+
+def test_the_quadratic_of_balanced_classes_is_that_of_all_effects(rng):
+    """Where all classes are as probable in every row nothing is left out."""
+    y = np.repeat([0.0, 1.0, 2.0], 30)
+    columns = rng.normal(size=(90, 4))
+    remainder = JointRemainder.of(classes_engine(y), columns, units(columns))
+    tiny = 1e-8
+    mode = remainder.find_mode(np.empty((90, 0)), tiny)
+    parts = remainder.quadratic(mode, np.sqrt(tiny) * np.ones(4)).parts
+    z = (columns - columns.mean(axis=0)) / remainder.units
+    # Of three independent effects the contrasts have a variance of one, and weights of a third.
+    for part in parts:
+        np.testing.assert_allclose(part.gram, z.T @ z / 3, rtol=1e-4, atol=1e-6)
+    explained = sum(float(part.products @ part.products) for part in parts)
+    score = z.T @ (np.eye(3)[y.astype(int)] - 1 / 3)
+    assert explained == pytest.approx(float(np.sum(score**2)), rel=1e-4)
+
+
+def test_more_columns_than_rows_are_the_same_model(rng):
+    """Evidence and predictors of wide columns, from those without a rotation."""
+    columns = rng.normal(size=(30, 40))
+    y = (rng.gumbel(size=(30, 3)) + columns[:, :3]).argmax(axis=1).astype(float)
+    y[:3] = [0, 1, 2]
+    remainder = JointRemainder.of(classes_engine(y), columns, units(columns))
+    assert len(remainder.block) < 30
+    plain = replace(remainder, block=remainder.rotation @ remainder.block, rotation=np.eye(40))
+    nothing = np.empty((30, 0))
+    modes = [one.find_mode(nothing, RATIO) for one in (remainder, plain)]
+    assert modes[0].log_evidence == pytest.approx(modes[1].log_evidence, abs=1e-7)
+    np.testing.assert_allclose(remainder.effects(modes[0]), plain.effects(modes[1]), atol=1e-7)
+    scale = np.linspace(0.5, 1.5, 40)
+    place = np.linspace(-1.0, 1.0, 40)
+    wanted = plain.quadratic(modes[1], scale).log_evidence(place)
+    for found, other in zip(
+        remainder.quadratic(modes[0], scale).log_evidence(place), wanted, strict=True
+    ):
+        np.testing.assert_allclose(found, other, atol=1e-6)
+    again = remainder.find_mode(
+        nothing, RATIO, remainder.start(modes[0], remainder.effects(modes[0]))
+    )
+    np.testing.assert_allclose(again.parameters, modes[0].parameters, atol=1e-8)
 
 
 def test_columns_that_depend_have_no_mode_but_those_that_separate_have(rows):
