@@ -156,3 +156,18 @@ def test_there_is_nothing_to_change_beside_noise(rng, pose):
     other = pose(x, np.sqrt(x[:, 0]) * x[:, 1], **WHOLE)
     assert sweep_edits(other, list(other.covariates[:1]))
     assert sweep_edits(other, list(other.covariates[:1]), lambda: True) == []
+
+
+def test_terms_with_numbers_from_the_rows_stay(rng, pose):
+    """What they are multiplied with would be standardised, too; other terms are changed."""
+    x = rng.uniform(1, 3, (200, 2))
+    response = np.sin(2.0 * x[:, 0]) + np.sqrt(x[:, 1]) * x[:, 0]
+    transforms = ["sin[z]", "sqrt_abs", "square", "power[-1]"]
+    problem = pose(x, response + 0.01 * rng.normal(size=200), **{**WHOLE, "transforms": transforms})
+    standardised, other = (
+        modify(problem.grammar.transforms[0], problem.covariates[0]),
+        problem.covariates[1],
+    )
+    assert sweep_edits(problem, [standardised]) == []
+    found = sweep_edits(problem, [standardised, other])
+    assert "x1*sqrt_abs(x2)" in {feature.text for feature in found}

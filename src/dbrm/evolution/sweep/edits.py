@@ -23,6 +23,7 @@ from typing import Self, final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm.data import Table
 from dbrm.evidence import GaussianEngine
 from dbrm.evolution.algorithms.base import Pause, never
 from dbrm.evolution.problem import Problem
@@ -37,9 +38,11 @@ from dbrm.features import (
     Feature,
     Modification,
     Projection,
+    Standardized,
     Transform,
     covariate,
     evaluate,
+    fit_knots,
     modify,
     multiply,
     project,
@@ -70,10 +73,17 @@ _DIGITS = 2.0 * log(10.0)
 def sweep_edits(problem: Problem, model: Sequence[Feature], pause: Pause = never) -> list[Feature]:
     """The terms of the most probable models a few changes away, the best model first.
 
-    None if no change makes the model more probable, or unless the response is Gaussian.
+    None if no change makes the model more probable, or unless the response is Gaussian. Terms with
+    numbers that come from the rows stay as they are.
     """
     engine = problem.engine
-    if not isinstance(engine, GaussianEngine) or not 0 < len(model) <= _MOST_TERMS or pause():
+    if (
+        not isinstance(engine, GaussianEngine)
+        or engine.always is not None
+        or engine.offset is not None
+        or not 0 < len(model) <= _MOST_TERMS
+        or pause()
+    ):
         return []
     with np.errstate(all="ignore"):
         return _Search(problem, engine).climb(tuple(model), pause)
@@ -180,6 +190,10 @@ class _Search:
         better.sort(key=lambda state: -state[0])
         return list(dict.fromkeys(feature for _, terms in better for feature in terms))
 
+    def _columns(self, terms: Sequence[Feature], table: Table) -> Matrix:
+        """Columns of terms on some rows; numbers from the rows come from all."""
+        return evaluate([fit_knots(term, self._problem.table) for term in terms], table)[0]
+
     def _log_posterior(self, terms: Sequence[Feature]) -> float:
         numbers = self._pool.add(list(terms), len(terms), fresh_only=False)
         return self._pool.log_posterior(numbers) if len(numbers) == len(terms) else -np.inf
@@ -190,7 +204,7 @@ class _Search:
             if pause():
                 return
             others = [term for j, term in enumerate(terms) if j not in replaced]
-            columns = evaluate(others, self._table)[0]
+            columns = self._columns(others, self._table)
             fitted = fit_inner_numbers(feature, columns, self._y, self._table)
             fitted = self._problem.simplify(fitted)
             if self._problem.column_of(fitted)[2] is Status.OK:
@@ -202,22 +216,23 @@ class _Search:
         self, terms: tuple[Feature, ...], pause: Pause
     ) -> list[tuple[Feature, tuple[int, ...]]]:
         """Changed terms of the largest expected gain, and the terms whose place they take."""
-        columns = evaluate(terms, self._few_table)[0]
+        columns = self._columns(terms, self._few_table)
         grammar, prior = self._problem.grammar, self._problem.model_prior.feature_log_prior
         prices = np.array([-prior(term) for term in terms])
         whole = _Reference.of(self._few, columns, prices, ())
-        parts = _parts(terms, self._functions, self._powers)
+        plain = [k for k, term in enumerate(terms) if _is_plain(term)]
+        parts = _parts([terms[k] for k in plain], self._functions, self._powers)
         most = _FACTORS + _PARTS
         made = chain(islice(parts, _PARTS), self._simple)
         factors = Terms.of(made, grammar.admits_law, self._few_table, most)
         changes: list[_Change] = []
-        for k, term in enumerate(terms):
+        for k in plain:
             left_out = [(k,), (), *((k, j) for j in range(len(terms)) if j != k)]
             references = [_Reference.of(self._few, columns, prices, out) for out in left_out]
-            for place in places(term, self._few_table, self._powers):
+            for place in places(terms[k], self._few_table, self._powers):
                 if pause():
                     break
-                changes += self._exchanges(term, place, factors, references, whole)
+                changes += self._exchanges(terms[k], place, factors, references, whole)
                 changes += self._additions(place, factors, k, columns, whole)
         changes.sort(key=lambda change: -change.gain)
         found: dict[tuple[int, tuple[int, ...]], tuple[float, Feature]] = {}
@@ -315,6 +330,15 @@ def _largest(gains: FloatArray) -> list[int]:
     return [int(j) for j in some if sound[j] > -_WINDOW]
 
 
+def _is_plain(term: Feature) -> bool:
+    """Whether no function of a term has a knot, or an argument that is standardised."""
+    return not any(
+        isinstance(node, Standardized)
+        or (isinstance(node, Modification | Projection) and node.knot is not None)
+        for node in walk(term)
+    )
+
+
 def _to(exponents: Sequence[float], feature: Feature, powers: Powers) -> Iterator[Feature]:
     """Powers of a feature that can be spelt."""
     spelt = (powers.feature(feature, exponent) for exponent in exponents)
@@ -327,7 +351,7 @@ def _parts(
     """The functions in a model, others of the same arguments, and powers of them."""
     curved = [g for g in functions if not np.isfinite(exponent_of(g))]
     for node in dict.fromkeys(node for term in terms for node in walk(term)):
-        if not isinstance(node, Modification | Projection) or node.knot is not None:
+        if not isinstance(node, Modification | Projection):
             continue
         for g in (node.transform, *curved):
             changed: Feature = modify(g, node.children[0])

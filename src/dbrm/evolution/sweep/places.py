@@ -80,7 +80,7 @@ def _projection(node: Projection, children: tuple[Feature, ...]) -> Feature:
 
 
 def places(term: Feature, table: Table, powers: Powers) -> Iterator[Place]:
-    """All places of a term, the whole first; none inside functions with numbers from the rows."""
+    """All places of a term without knots and standardised arguments, the whole first."""
     nodes = list(walk(term))
     columns = evaluate(nodes, table)[0]
     column_of = {node.text: columns[:, k] for k, node in enumerate(nodes)}
@@ -93,12 +93,12 @@ def places(term: Feature, table: Table, powers: Powers) -> Iterator[Place]:
         node = place.node
         for j, child in enumerate(node.children):
             ways: tuple[_Lift, _Rebuild, _Add | None]
-            if isinstance(node, Modification) and node.knot is None and node.transform.base is None:
+            if isinstance(node, Modification):
                 ways = _inside_function(place, node)
             elif isinstance(node, Product):
                 beside = [column_of[c.text] for i, c in enumerate(node.children) if i != j]
                 ways = _beside_factors(place, node, j, np.multiply.reduce(beside), powers)
-            elif isinstance(node, Projection) and node.knot is None:
+            elif isinstance(node, Projection):
                 rest = node.argument(column_of) - node.weights[j] * column_of[child.text]
                 ways = _inside_sum(place, node, j, rest)
             else:
@@ -117,11 +117,7 @@ def _inside_function(place: Place, node: Modification) -> tuple[_Lift, _Rebuild,
     g, child = node.transform, node.children[0]
 
     def add(feature: Feature | None, weight: float) -> Feature:
-        children, weights = (
-            ([child], [1.0]) if feature is None else ([child, feature], [1.0, weight])
-        )
-        bias = weight if feature is None else None
-        return place.rebuild(project(g, children, weights, bias, weights_in_identity=True))
+        return place.rebuild(project(g, *_sum(child, feature, weight), weights_in_identity=True))
 
     return (
         lambda block: place.lift(g.apply(block)),
@@ -136,10 +132,7 @@ def _beside_factors(
     child, others = node.children[j], node.children[:j] + node.children[j + 1 :]
 
     def add(feature: Feature | None, weight: float) -> Feature | None:
-        children, weights = (
-            ([child], [1.0]) if feature is None else ([child, feature], [1.0, weight])
-        )
-        total = powers.of_sum(children, weights, weight if feature is None else None, 1.0)
+        total = powers.of_sum(*_sum(child, feature, weight), 1.0)
         return None if total is None else place.rebuild(multiply(total, *others))
 
     return (
