@@ -16,6 +16,8 @@ __all__ = ["WithCosts", "WithLongNumbers"]
 
 # Digits of the weights of a projection that its unit of complexity pays for.
 _PAID = 1
+# Functions of which the first undoes the second, up to the sign.
+_UNDONE = {("power[-1]", "power[-1]"), ("square", "sqrt_abs"), ("sqrt_abs", "square")}
 
 
 @final
@@ -80,6 +82,10 @@ class WithLongNumbers(ModelPrior):
     three numbers would seem better than a sum of two terms. A half, or :math:`\pi`, is preferred to
     a longer number that fits as well, and no constant to one that is nearly zero.
 
+    A sum as a factor has no function, and is spelt as an inverse of an inverse,
+    ``x*power[-1](power[-1]{1.0*y - 1.0*z})``: it is charged for one function, not for two, as
+    otherwise ``x*sin{0.1*y - 0.1*z}``, which is hardly different, would be more plausible.
+
     Parameters
     ----------
     base
@@ -91,13 +97,29 @@ class WithLongNumbers(ModelPrior):
     name = "with-long-numbers"
 
     def feature_log_prior(self, feature: Feature) -> float:
-        return self.base.feature_log_prior(feature) - log(10.0) * _long_digits(feature)
+        priced = _with_plain_sums(feature)
+        return self.base.feature_log_prior(priced) - log(10.0) * _long_digits(feature)
 
     def size_log_prior(self, sizes: IntArray) -> FloatArray:
         return self.base.size_log_prior(sizes)
 
     def latent_log_prior(self, complexity: int) -> float:
         return self.base.latent_log_prior(complexity)
+
+
+@lru_cache(maxsize=50_000)
+def _with_plain_sums(feature: Feature) -> Feature:
+    """The feature with one function in the place of two that undo each other around a sum."""
+    if not feature.children:
+        return feature
+    if isinstance(feature, Modification) and isinstance(feature.children[0], Projection):
+        outer, inner = feature.transform.name, feature.children[0].transform.name
+        if (outer, inner) in _UNDONE:
+            return _with_plain_sums(feature.children[0])
+    children = [_with_plain_sums(child) for child in feature.children]
+    if all(new is old for new, old in zip(children, feature.children, strict=True)):
+        return feature
+    return feature.with_children(children)
 
 
 @lru_cache(maxsize=50_000)

@@ -34,6 +34,33 @@ def test_digits_but_for_one_of_the_weights_cost_log_ten_each(text, digits):
     assert WithLongNumbers(base).feature_log_prior(feature) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "priced"),
+    [
+        ("x*power[-1](power[-1]{1.0*x - 1.0*y})", "x*power[-1]{1.0*x - 1.0*y}"),
+        ("square(sqrt_abs{1.0*x + 1.0*y})", "sqrt_abs{1.0*x + 1.0*y}"),
+        ("sin(y*power[-1](power[-1]{0.5 + 1.0*x}))", "sin(y*power[-1]{0.5 + 1.0*x})"),
+        # Nothing is undone.
+        ("power[-1](square{1.0*x - 1.0*y})", "power[-1](square{1.0*x - 1.0*y})"),
+        ("power[-1](power[-1](x))", "power[-1](power[-1](x))"),
+    ],
+)
+def test_a_sum_that_is_a_factor_costs_one_function(text, priced):
+    base = Complexity(1.5)
+    feature, alike = (parse_feature(t, NAMES) for t in (text, priced))
+    found = WithLongNumbers(base).feature_log_prior(feature)
+    assert found == pytest.approx(WithLongNumbers(base).feature_log_prior(alike))
+
+
+def test_a_plain_difference_is_more_plausible_than_one_inside_a_wave():
+    prior = WithLongNumbers(Complexity(3.0))
+    plain, wave = (
+        parse_feature(text, NAMES)
+        for text in ("power[-1](power[-1]{1.0*x - 1.0*y})", "sin{0.1*x - 0.1*y}")
+    )
+    assert prior.feature_log_prior(plain) > prior.feature_log_prior(wave)
+
+
 def test_sizes_and_latent_effects_cost_what_the_base_says():
     base, sizes = Complexity(1.5), np.arange(4)
     prior = WithLongNumbers(base)
