@@ -237,7 +237,7 @@ def test_what_needs_exact_data_is_not_looked_for_beside_noise(rng, monkeypatch, 
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     monkeypatch.setattr("dbrm.run.runner.smooth_remainder", lambda problem, model: smooth)
     y = np.sin(x[:, 0] + x[:, 1] ** 2) / x[:, 1] + x[:, 0]
-    dbrm.fit(x, y, time_budget=5.0, **LAWS)
+    dbrm.fit(x, y, time_budget=30.0, **LAWS)
     assert bool(called) == (smooth > 0.9)
 
 
@@ -256,6 +256,25 @@ def test_what_a_look_finds_is_left_alone_where_it_is_no_better(data, monkeypatch
     monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: looks)
     posterior = dbrm.fit(*data, time_budget=30.0, **LAWS)
     assert other not in posterior._problem.pool
+
+
+@pytest.mark.parametrize("gain", [1.0, -1.0])
+def test_a_model_of_a_look_that_is_a_little_better_is_in_the_posterior(rng, monkeypatch, gain):
+    """New chains would be too much for it, and the first ones have not seen it."""
+    x = rng.uniform(1, 3, (80, 3))
+    other, paused = dbrm.parse_feature("x2*exp(x3)*sin(x2)"), []
+    look = Look(lambda problem, model, pause: paused.append(pause()) or [other], most_seconds=0.0)
+    monkeypatch.setattr("dbrm.run.runner.further_looks", lambda problem, complexity: [look])
+    monkeypatch.setattr("dbrm.run.runner._is_found", lambda problem, model: False)
+    monkeypatch.setattr(
+        "dbrm.run.runner.best_with",
+        lambda problem, model, features: ([*model, *features[:1]], gain if model else 0.0),
+    )
+    posterior = dbrm.fit(x, x[:, 0] + 0.5 * rng.normal(size=80), time_budget=30.0, **LAWS)
+    visited = {feature for model in posterior.models["features"] for feature in model}
+    assert (other.text in visited) == (gain > 0.0)
+    assert other not in posterior._problem.pool
+    assert paused == [True]
 
 
 # --------------------------------------------------------------------- nothing to find
