@@ -46,6 +46,8 @@ _SHARE, _MOST_MODELS = 0.98, 40
 # Formulas whose evidence is found under a proper prior, to compare all of them with a remainder;
 # and rows times formulas.
 _FEWEST_COMPARED, _MOST_COMPARED, _ROWS_COMPARED = 20, 200, 200_000
+# Relative distance of probabilities that are equal up to rounding.
+_EQUAL = 1e-9
 
 
 @final
@@ -152,7 +154,9 @@ def _log_overclaim(problem: Problem, merged: Merged, engine: GlmEngine | JointEn
     By the leading formulas. It is far below zero where these separate classes.
     """
     count = max(_FEWEST_COMPARED, min(_MOST_COMPARED, _ROWS_COMPARED // engine.n_rows))
-    count = min(count, merged.probability.size)
+    last = merged.probability[min(count, merged.probability.size) - 1]
+    # Of equally plausible ones all: rounding must not choose among them.
+    count = int(np.sum(merged.probability >= (1.0 - _EQUAL) * last))
     models = [merged.models.features_of(row).astype(np.int64) for row in range(count)]
     used: IntArray = np.unique(np.concatenate(models))
     columns = evaluate([merged.features[j] for j in used], problem.table)[0]
