@@ -61,6 +61,7 @@ def build_engine(
     as_published: bool = False,
     evidence: EvidenceFunction | None = None,
     device: str = "cpu",
+    zero_intercept: float = 0.0,
 ) -> AbstractEngine:
     """Return the exact engine for Gaussian responses with identity link, Laplace otherwise.
 
@@ -73,6 +74,8 @@ def build_engine(
         coefficients and predictions.
     device
         Where populations are evaluated: ``"cpu"``, ``"gpu"`` or ``"auto"``.
+    zero_intercept
+        Prior probability that a Gaussian model has no intercept.
     """
     family = find_family(family)
     _check_times(observations, family)
@@ -96,6 +99,7 @@ def build_engine(
             weights=observations.weights,
             always=always,
             offset=observations.offset,
+            zero_intercept=zero_intercept,
         )
     else:
         assert isinstance(family, Family)

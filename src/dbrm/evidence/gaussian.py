@@ -32,6 +32,7 @@ from dbrm.evidence.families import Gaussian
 from dbrm.evidence.links import find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likelihood
 from dbrm.evidence.score import ScoreTable
+from dbrm.evidence.zero_intercept import log_factor_of_zero, log_mixture
 from dbrm.status import Status
 
 __all__ = [
@@ -76,6 +77,10 @@ class GaussianEngine(AbstractEngine):
         Columns that every model contains besides the intercept.
     offset
         Known part of the mean.
+    zero_intercept
+        Prior probability that the intercept is zero. Models are compared in populations as if it
+        were free; `log_evidence`, `log_evidence_of` and fits, from the rows, know of it. A fit is
+        that of the more probable of both.
     """
 
     response: Column
@@ -83,6 +88,7 @@ class GaussianEngine(AbstractEngine):
     weights: Column | None = None
     always: Matrix | None = None
     offset: Column | None = None
+    zero_intercept: float = 0.0
     refines = True
     settling_limit = 20
 
@@ -179,11 +185,12 @@ class GaussianEngine(AbstractEngine):
         return block
 
     def take(self, rows: IntArray) -> "GaussianEngine":
-        return GaussianEngine(
-            self.response[rows],
-            self.prior,
-            *(None if v is None else v[rows] for v in (self.weights, self.always, self.offset)),
+        weights, always, offset = (
+            None if values is None else values[rows]
+            for values in (self.weights, self.always, self.offset)
         )
+        response = self.response[rows]
+        return GaussianEngine(response, self.prior, weights, always, offset, self.zero_intercept)
 
     def prepare(self, columns: Matrix) -> "GaussianPopulation":
         return self.prepare_beside(columns, 0)
@@ -212,7 +219,12 @@ class GaussianEngine(AbstractEngine):
     def log_evidence(self, columns: Matrix) -> tuple[float, Status]:
         """Log evidence of one model from its rows."""
         fraction, status = self.fraction(columns)
-        return self._score(fraction, status, columns.shape[1])
+        value, status = self._score(fraction, status, columns.shape[1])
+        if self.zero_intercept and value > -inf:
+            everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
+            left = self._fractions_through_origin(columns, everything)[0]
+            value += self._log_mixture(left, fraction, columns.shape[1])
+        return value, status
 
     def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
         if status is not Status.OK:
@@ -245,10 +257,51 @@ class GaussianEngine(AbstractEngine):
         rest -= basis @ (basis.T @ rest)
         outside = float(rest @ rest)
         values, statuses = np.empty(len(masks)), np.empty(len(masks), dtype=np.uint8)
+        fractions = np.empty(len(masks))
         for row, mask in enumerate(masks):
             fraction, status = residual_fraction(triangle[:, mask], inside)
-            values[row], statuses[row] = self._score(fraction + outside, status, int(mask.sum()))
+            fractions[row] = fraction + outside
+            values[row], statuses[row] = self._score(fractions[row], status, int(mask.sum()))
+        if self.zero_intercept:
+            left = self._fractions_through_origin(columns, masks)
+            for row in np.flatnonzero(values > -inf).tolist():
+                values[row] += self._log_mixture(left[row], fractions[row], int(masks[row].sum()))
         return values, statuses
+
+    def _fractions_through_origin(self, columns: Matrix, masks: Masks) -> FloatArray:
+        """What models leave without an intercept, as shares of the total sum of squares.
+
+        Infinite where columns depend on each other that do not beside an intercept.
+        """
+        always = np.empty((self.n_rows, 0)) if self.always is None else self.always
+        columns = np.hstack([always, columns])
+        always_in = np.ones((len(masks), always.shape[1]), dtype=np.bool_)
+        root = np.ones(self.n_rows) if self._root is None else self._root
+        y = self.response if self.offset is None else self.response - self.offset
+        _, total, unit = self._target
+        target = y / unit * root
+        _, exponents = np.frexp(np.max(np.abs(columns), axis=0, initial=0.0))
+        block = np.ldexp(columns, -exponents) * root[:, None]
+        block /= np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
+        basis, triangle = np.linalg.qr(block)
+        inside = basis.T @ target
+        rest = target - basis @ inside
+        rest -= basis @ (basis.T @ rest)
+        outside = float(rest @ rest)
+        models = np.hstack([always_in, masks])
+        left = [residual_fraction(triangle[:, mask], inside)[0] + outside for mask in models]
+        with np.errstate(over="ignore"):
+            return np.array(left) / total
+
+    def _log_factor_of_zero(self, left: float, fraction: float, size: int) -> float:
+        """Log Bayes factor of no intercept; what is left is not less than rounding leaves."""
+        floor = self.shape.floor
+        least = floor if floor > SMALLEST_FRACTION else ROUNDING_OF_ROWS
+        excess = max(left, least) / max(fraction, least) - 1.0
+        return log_factor_of_zero(max(excess, 0.0), self.shape.n, self.n_always + size)
+
+    def _log_mixture(self, left: float, fraction: float, size: int) -> float:
+        return log_mixture(self.zero_intercept, self._log_factor_of_zero(left, fraction, size))
 
     def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
         """Fit several models over the same columns, those of one size at a time.
@@ -258,7 +311,7 @@ class GaussianEngine(AbstractEngine):
         from the rows.
         """
         fits: list[ModelFit | None] = [None] * len(masks)
-        if self.n_always == 0:
+        if self.n_always == 0 and not self.zero_intercept:
             sizes = masks.sum(axis=1)
             gram = _Gram.of(self, columns)
             for size in np.unique(sizes[sizes > 0]).tolist():
@@ -301,13 +354,23 @@ class GaussianEngine(AbstractEngine):
     def fit(self, columns: Matrix) -> ModelFit:
         fraction, status = self.fraction(columns)
         value, status = self._score(fraction, status, columns.shape[1])
+        intercept = True
+        if self.zero_intercept and value > -inf:
+            everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
+            left = self._fractions_through_origin(columns, everything)[0]
+            log_factor = self._log_factor_of_zero(left, fraction, columns.shape[1])
+            value += log_mixture(self.zero_intercept, log_factor)
+            intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
+            fraction = fraction if intercept else left
         fraction = min(max(fraction, self.shape.floor), 1.0)
         always = np.empty((self.n_rows, 0)) if self.always is None else self.always
         design = np.hstack([always, columns])
         summary = self.prior.summary(design.shape[1], fraction, self.shape)
         weights = np.ones(self.n_rows) if self.weights is None else self.weights
         y = self.response if self.offset is None else self.response - self.offset
-        coefficients, covariance = _least_squares(design, y, weights, summary.shrinkage)
+        coefficients, covariance = _least_squares(
+            design, y, weights, summary.shrinkage, intercept=intercept
+        )
         variance = fraction * self.shape.total / self.shape.n
         log_likelihood = -0.5 * self.shape.n * (np.log(2 * np.pi * variance) + 1)
         return ModelFit(
@@ -492,9 +555,14 @@ def residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]
 
 
 def _least_squares(
-    columns: Matrix, response: Column, weights: Column, shrinkage: float
+    columns: Matrix,
+    response: Column,
+    weights: Column,
+    shrinkage: float,
+    *,
+    intercept: bool = True,
 ) -> tuple[FloatArray, Matrix]:
-    r"""Weighted least squares with intercept, shrunk towards the mean.
+    r"""Weighted least squares, shrunk towards the mean, or towards zero without an intercept.
 
     Returns the coefficients, intercept first, and the scale matrix of
     :math:`(\beta_0, \beta)` implied by :math:`\bar\mu \sim 1/n` and
@@ -506,6 +574,8 @@ def _least_squares(
     scaled = np.ldexp(columns, -exponents)
     means = weights @ scaled / n
     mean = float(weights @ (response / 2) / n) * 2
+    if not intercept:
+        means, mean = np.zeros_like(means), 0.0
     centred = (scaled - means) * np.sqrt(weights)[:, None]
     target = (response - mean) * np.sqrt(weights)
     scale = np.maximum(np.linalg.norm(centred, axis=0), np.finfo(float).tiny)
@@ -516,7 +586,7 @@ def _least_squares(
     covariance = np.empty((slopes.size + 1, slopes.size + 1))
     covariance[1:, 1:] = shrinkage * inverse @ inverse.T
     covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
-    covariance[0, 0] = 1.0 / n + means @ covariance[1:, 1:] @ means
+    covariance[0, 0] = intercept / n + means @ covariance[1:, 1:] @ means
     coefficients = np.concatenate([[mean - means @ slopes], slopes])
     powers = -np.concatenate([[0], exponents])
     with np.errstate(over="ignore"):

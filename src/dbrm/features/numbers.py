@@ -6,7 +6,7 @@ A weight such as 0.49998 with a standard error of 0.0001 may as well be a half.
 from collections.abc import Iterator
 from math import ceil, floor, isfinite, log, log10, pi
 
-__all__ = ["count_digits", "short_numbers", "shortest_within"]
+__all__ = ["count_digits", "is_recognised", "short_numbers", "shortest_within"]
 
 # Simple parts: digits of one of them, and of a multiple up to the largest.
 _PARTS = {
@@ -20,6 +20,8 @@ _EQUAL = 1e-12
 _MOST_DIGITS = 12
 # Furthest that a number is moved, in standard errors.
 _FURTHEST = 2.0
+# Largest probability that a random number is taken for a short one, and for one times or over pi.
+_CHANCE, _CHANCE_OF_PI = 1.0 / 8.0, 1.0 / 12.0
 
 
 def count_digits(value: float) -> int:
@@ -64,3 +66,25 @@ def shortest_within(value: float, spread: float) -> float:
         if number != 0.0 and distance <= _FURTHEST and cost < least:
             best, least = number, cost
     return best
+
+
+def is_recognised(value: float, error: float) -> bool:
+    r"""Whether an estimate is a short number, or one times or over pi, and hardly by chance.
+
+    A number :math:`c` of :math:`d` digits lies within two standard errors :math:`s` of the estimate
+    :math:`v`. Of such numbers there are :math:`N_d = 9 \cdot 10^{d - 1}` between a number and ten
+    times it, and one where :math:`d = 0`; a value that has nothing to do with them comes as near to
+    one with a probability of about
+
+    .. math:: \frac{4 s N_d}{\lvert v \rvert \log 10} .
+    """
+    if value == 0.0 or not (isfinite(value) and isfinite(error)):
+        return False
+    spread = max(error, _EQUAL * abs(value))
+    families = ((1.0, _CHANCE), (pi, _CHANCE_OF_PI), (1.0 / pi, _CHANCE_OF_PI))
+    for factor, limit in families:
+        digits = count_digits(shortest_within(value * factor, spread * factor))
+        among = 9.0 * 10.0 ** (digits - 1) if digits else 1.0
+        if 4.0 * spread * among <= limit * abs(value) * log(10.0):
+            return True
+    return False

@@ -439,8 +439,8 @@ class Posterior(PredictionMethods):
             \times c
 
         The factor :math:`c` is 0.2 where only one of several chains found the best formula, and
-        its fit is not perfect, so that others may fit better (`unconfirmed`); 0.2 where it has more
-        fitted numbers than its fit has digits, so that it may approximate another
+        its fit is not perfect, so that others may fit better (`unconfirmed`); 0.2 where it has too
+        many fitted numbers for the digits of its fit, so that it may approximate another
         (`may_approximate`); their product where both is so, otherwise 1. In a benchmark of known
         laws hardly any formula of the first kind was right, and few of the second.
         """
@@ -450,11 +450,12 @@ class Posterior(PredictionMethods):
 
     @property
     def may_approximate(self) -> bool:
-        """Whether the best formula has more fitted numbers than its fit has digits.
+        """Whether the best formula has too many fitted numbers for the digits of its fit.
 
-        Each coefficient, an intercept that is not zero and each number inside a function counts;
-        digits are those of the standard deviation of the response in units of its error. One
-        without features counts as such.
+        Each coefficient, an intercept that is not zero and each number inside a function counts,
+        but not a coefficient that is a short number to its error. Digits are those of the standard
+        deviation of the response in units of its error; half a digit must be left. One without
+        features counts as such.
         """
         return may_approximate(self)
 

@@ -57,6 +57,8 @@ __all__ = ["build_problem"]
 
 # Default limits on one feature, and on a law that the sweep finds by inverting functions.
 _MAX_DEPTH, _MAX_COMPLEXITY, _LAW_DEPTH, _LAW_COMPLEXITY = 5, 10, 8, 20
+# Prior probability that a law has no intercept: of 152 that were looked at 139 have none.
+_ZERO_INTERCEPT = 0.9
 # Where features settle, a model has at most so many times the features of a population, and a
 # feature for every so many rows.
 _MOST_PLACES, _ROWS = 4, 6
@@ -200,6 +202,7 @@ def _engine(
         as_published=settings.preset == "paper_code",
         evidence=settings.evidence,
         device="cpu" if settings.preset or nested or is_sample else settings.device,
+        zero_intercept=_zero_intercept(settings, inputs, family),
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (
@@ -223,6 +226,36 @@ def _engine(
         always_priors=settings.always_priors,
         intercept=settings.intercept,
     )
+
+
+def _zero_intercept(settings: Settings, inputs: RunInputs, family: AbstractFamily) -> float:
+    """Prior probability that there is no intercept; for laws it is not zero by default."""
+    link = find_link(settings.link or family.default_link).name
+    reasons = {
+        f"preset={settings.preset!r}": settings.preset is not None,
+        f"family={family.name!r} with the link {link!r}": link != family.exact_link,
+        f"algorithm={settings.algorithm!r}": settings.algorithm != "gmjmcmc",
+        "latent=": bool(settings.latent_effects),
+        "always= with priors": any(settings.always_priors),
+        "intercept=False": not settings.intercept,
+        "evidence=": settings.evidence is not None,
+        "scale=": settings.scale is not None,
+        "rows out of core": inputs.rows is not None,
+    }
+    found = [reason for reason, holds in reasons.items() if holds]
+    given = settings.zero_intercept
+    if given is None:
+        assert settings.transforms is not None
+        offered = {transform.name for transform in resolve_transforms(settings.transforms)}
+        laws = {transform.name for transform in resolve_transforms("laws")}
+        return 0.0 if found or not laws <= offered else _ZERO_INTERCEPT
+    if given and found:
+        msg = (
+            "zero_intercept= is for the search by GMJMCMC of formulas of a Gaussian response in "
+            f"memory, and not for {found[0]}; got zero_intercept={given!r}. Leave it out."
+        )
+        raise InvalidSettingError(msg)
+    return given
 
 
 def _all_rows_engine(

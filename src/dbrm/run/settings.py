@@ -177,6 +177,11 @@ class Settings:
         standard deviation, and others the prior of all coefficients.
     intercept
         Whether models have an intercept; ``"y ~ 0 + x"`` is a formula without.
+    zero_intercept
+        Prior probability that a model of a Gaussian response has no intercept. The evidence of
+        a set of features is the average over both; the fit shown, and predictions, are those of the
+        more probable one. By default 0.9 where the functions of ``transforms="laws"`` are on
+        offer, as most laws have no intercept, and 0 otherwise. For GMJMCMC and rows in memory.
     costs
         Extra nats per use of a transform or covariate, by name.
     units
@@ -307,6 +312,7 @@ class Settings:
     merge: str = "union"
     always: str | Sequence[str | Feature] | Mapping[str, tuple[float, float] | None] = ()
     intercept: bool = True
+    zero_intercept: float | None = None
     exclude: str | Sequence[str | Feature] = ()
     start: str | Sequence[str | Feature] = ()
     costs: Mapping[str, float] | None = None
@@ -414,6 +420,12 @@ class Settings:
 
     def _check_always(self) -> None:
         self._check_choice("intercept", (True, False))
+        if self.zero_intercept is not None and not 0.0 <= self.zero_intercept < 1.0:
+            msg = (
+                "zero_intercept is a probability of at least 0 and below 1; got "
+                f"zero_intercept={self.zero_intercept!r}. intercept=False is for certainty."
+            )
+            raise InvalidSettingError(msg)
         given = self.always
         for name, prior in given.items() if isinstance(given, Mapping) else ():
             sound = prior is None or (
@@ -655,6 +667,7 @@ class SettingsOptions(TypedDict, total=False):
     merge: str
     always: str | Sequence[str | Feature] | Mapping[str, tuple[float, float] | None]
     intercept: bool
+    zero_intercept: float | None
     exclude: str | Sequence[str | Feature]
     start: str | Sequence[str | Feature]
     costs: Mapping[str, float] | None

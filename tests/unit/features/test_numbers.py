@@ -2,9 +2,10 @@
 
 from math import pi
 
+import numpy as np
 import pytest
 
-from dbrm.features.numbers import count_digits, shortest_within
+from dbrm.features.numbers import count_digits, is_recognised, shortest_within
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,33 @@ def test_a_number_within_its_error_of_a_short_one_becomes_short(value, error, sh
 
 def test_a_simple_number_too_far_away_is_not_taken():
     assert shortest_within(0.52, 0.005) == 0.52
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "recognised"),
+    [
+        (1.02, 0.02, True),
+        (0.9, 0.02, False),
+        (0.501, 0.002, True),
+        (1.4949, 0.0004, False),
+        (1.5004, 0.0004, True),
+        (-6.2834, 0.0005, True),
+        (1 / (2 * pi), 0.0003, True),
+        (0.0, 0.1, False),
+        (np.nan, 0.1, False),
+        (2.0, np.inf, False),
+        (2.0, 0.0, True),
+    ],
+)
+def test_an_estimate_of_a_short_number_is_recognised(value, error, recognised):
+    assert is_recognised(value, error) is recognised
+
+
+@pytest.mark.parametrize("relative", [0.03, 0.005, 0.0005])
+def test_random_numbers_are_seldom_recognised(rng, relative):
+    """Of 2,000 values at most one third is; with a share of .29 one false alarm in a million."""
+    values = 10.0 ** rng.uniform(-3.0, 3.0, 2_000)
+    assert np.mean([is_recognised(value, relative * value) for value in values]) < 1 / 3
+    # And estimates of one, which is short, nearly always are: so the test has power.
+    near = 1.0 + relative * rng.normal(size=2_000)
+    assert np.mean([is_recognised(value, relative) for value in near]) > 0.9
