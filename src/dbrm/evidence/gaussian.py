@@ -221,9 +221,7 @@ class GaussianEngine(AbstractEngine):
         fraction, status = self.fraction(columns)
         value, status = self._score(fraction, status, columns.shape[1])
         if self.zero_intercept and value > -inf:
-            everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
-            left = self._fractions_through_origin(columns, everything)[0]
-            value += self._log_mixture(left, fraction, columns.shape[1])
+            value += log_mixture(self.zero_intercept, self._beside_zero(columns, fraction)[1])
         return value, status
 
     def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
@@ -265,8 +263,16 @@ class GaussianEngine(AbstractEngine):
         if self.zero_intercept:
             left = self._fractions_through_origin(columns, masks)
             for row in np.flatnonzero(values > -inf).tolist():
-                values[row] += self._log_mixture(left[row], fractions[row], int(masks[row].sum()))
+                size = int(masks[row].sum())
+                log_factor = self._log_factor_of_zero(left[row], fractions[row], size)
+                values[row] += log_mixture(self.zero_intercept, log_factor)
         return values, statuses
+
+    def _beside_zero(self, columns: Matrix, fraction: float) -> tuple[float, float]:
+        """What the model of these columns leaves without an intercept, and the log Bayes factor."""
+        everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
+        left = float(self._fractions_through_origin(columns, everything)[0])
+        return left, self._log_factor_of_zero(left, fraction, columns.shape[1])
 
     def _fractions_through_origin(self, columns: Matrix, masks: Masks) -> FloatArray:
         """What models leave without an intercept, as shares of the total sum of squares.
@@ -299,9 +305,6 @@ class GaussianEngine(AbstractEngine):
         least = floor if floor > SMALLEST_FRACTION else ROUNDING_OF_ROWS
         excess = max(left, least) / max(fraction, least) - 1.0
         return log_factor_of_zero(max(excess, 0.0), self.shape.n, self.n_always + size)
-
-    def _log_mixture(self, left: float, fraction: float, size: int) -> float:
-        return log_mixture(self.zero_intercept, self._log_factor_of_zero(left, fraction, size))
 
     def fit_many(self, columns: Matrix, masks: Masks) -> list[ModelFit]:
         """Fit several models over the same columns, those of one size at a time.
@@ -356,9 +359,7 @@ class GaussianEngine(AbstractEngine):
         value, status = self._score(fraction, status, columns.shape[1])
         intercept = True
         if self.zero_intercept and value > -inf:
-            everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
-            left = self._fractions_through_origin(columns, everything)[0]
-            log_factor = self._log_factor_of_zero(left, fraction, columns.shape[1])
+            left, log_factor = self._beside_zero(columns, fraction)
             value += log_mixture(self.zero_intercept, log_factor)
             intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
             fraction = fraction if intercept else left
