@@ -12,7 +12,8 @@ import dbrm
 # Digits that must agree: those of `predict` and `predict_interval`.
 CLOSE = 1e-9
 EFFORT = {"transforms": ["erf", "hinge"], "n_chains": 1, "n_populations": 2, "random_state": 1}
-FAMILIES = ["gaussian", "binomial", "poisson", "negative_binomial", "gamma"]
+# "root" is a Gaussian response whose predictions are on the scale of its square root.
+FAMILIES = ["gaussian", "root", "binomial", "poisson", "negative_binomial", "gamma"]
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,13 @@ def fit(table, family):
     eta = linear(table)
     y = {
         "gaussian": lambda: eta + 0.3 * rng.normal(size=len(eta)),
+        "root": lambda: (3.0 + eta + 0.5 * rng.normal(size=len(eta))) ** 2,
         "binomial": lambda: (eta + rng.logistic(size=len(eta)) > 0).astype(float),
         "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
         "negative_binomial": lambda: rng.poisson(rng.gamma(2.0, np.exp(eta) / 2.0)).astype(float),
         "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
     }[family]()
+    family = "gaussian" if family == "root" else family
     return dbrm.fit(table, pd.Series(y, name="y"), family=family, **EFFORT)
 
 
@@ -51,6 +54,7 @@ def fit(table, family):
 def opened(request, browser, table, tmp_path_factory):
     """A posterior, and its page at a width."""
     posterior = fit(table, request.param)
+    assert (posterior.root_scale > 0.5) == (request.param == "root")
     path = tmp_path_factory.mktemp("what_if") / "run.html"
     half = table.iloc[::2]
     posterior.report(path, test=(half, posterior.rows().response[::2]))

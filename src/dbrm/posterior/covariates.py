@@ -118,7 +118,7 @@ class _Split:
         """Features of the same covariates, with their averaged coefficients."""
         averaged = self.averaged
         features = (*averaged.always, *averaged.features)
-        weight = _averaged_slopes(averaged)
+        weight = _averaged_slopes(averaged, averaged.evaluate(self.rows).mean(axis=0))
         found: dict[Group, tuple[list[Feature], list[float]]] = {}
         for feature, group, value in zip(
             features, groups_of(features, self.recipe), weight, strict=True
@@ -173,12 +173,16 @@ class _Split:
         self.curves[name] = self.curves.get(name, 0.0) + curve
 
 
-def _averaged_slopes(averaged: AveragedModels) -> Column:
-    """Coefficient of each feature, zero in the models without it, averaged over models."""
+def _averaged_slopes(averaged: AveragedModels, means: Column) -> Column:
+    """Coefficient of each feature, zero in the models without it, averaged over models.
+
+    Of models of the root of the response, those of the tangent at the row of these `means`.
+    """
     fixed = len(averaged.always)
     total = np.zeros(fixed + len(averaged.features))
     for model, members in enumerate(averaged.models):
-        slopes = averaged.probability[model] * averaged.centre(model)[1:]
+        own = np.concatenate([np.arange(fixed), fixed + members])
+        slopes = averaged.probability[model] * averaged.tangent(model, means[own])[1]
         total[:fixed] += slopes[:fixed]
         total[fixed + members] += slopes[fixed:]
     return np.asarray(total / averaged.probability.sum())

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import Family, Gaussian, JointFamily, ModelFit
@@ -60,7 +60,16 @@ class CoefficientDraws:
             defined = np.isfinite(design).all(axis=1)
             eta = drawn @ np.where(defined[:, None], design, 0.0).T
             out[self.models == model] = np.where(defined, eta, np.nan)
-        return out if offset is None else out + offset
+        squared = self._squared
+        out[squared] = np.maximum(out[squared], 0.0)
+        # What is known of the response itself is outside of a root.
+        return out if offset is None else out + np.where(squared[:, None], 0.0, offset)
+
+    @property
+    def _squared(self) -> Mask:
+        """Draws of models of the root of the response."""
+        squares = self.averaged.squares
+        return np.zeros(self.models.size, np.bool_) if squares is None else squares[self.models]
 
     def mean(self, table: Table, offset: Column | None = None) -> Matrix:
         """Mean response of each draw (rows), per trial for a binomial one.
@@ -69,6 +78,9 @@ class CoefficientDraws:
         """
         eta = self.predictor(table, offset)
         if self.averaged.glm is None:
+            squared, shift = self._squared, 0.0 if offset is None else offset
+            eta[squared] = eta[squared] ** 2 + self.dispersion[squared, None] - self.averaged.origin
+            eta[squared] += shift
             return eta
         if isinstance(self.averaged.glm.family, JointFamily):
             return self.averaged.glm.link.mean(eta)
@@ -85,17 +97,36 @@ class CoefficientDraws:
 
     def log_density(self, rows: Rows) -> Matrix:
         """Log density of each response (columns) under each draw (rows)."""
-        family, means = self._family, self.mean(rows.table, rows.offset)
+        family, means = self._family, self._means_inside(rows)
         out = np.empty_like(means)
-        for draw, dispersion in enumerate(self.dispersion.tolist()):
-            out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
+        root = np.sqrt(np.maximum(rows.response - self._shift(rows) + self.averaged.origin, 0.0))
+        both = zip(self.dispersion.tolist(), self._squared, strict=True)
+        for draw, (dispersion, squared) in enumerate(both):
+            if squared:
+                parts = [family.log_density(z, means[draw], dispersion) for z in (root, -root)]
+                out[draw] = np.logaddexp(*parts) - np.log(2.0 * root)
+            else:
+                out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
         return out
 
     def respond(self, rng: np.random.Generator, rows: Rows) -> Matrix:
         """One response for each draw (rows) and row of the table."""
-        family, means = self._family, self.mean(rows.table, rows.offset)
+        family, means = self._family, self._means_inside(rows)
         pairs = zip(means, self.dispersion.tolist(), strict=True)
-        return np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
+        drawn = np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
+        squared = self._squared
+        drawn[squared] = drawn[squared] ** 2 - self.averaged.origin + self._shift(rows)
+        return drawn
+
+    def _means_inside(self, rows: Rows) -> Matrix:
+        """Mean of what the density is of: the response, or its root."""
+        if self._squared.any():
+            return self.predictor(rows.table, rows.offset)
+        return self.mean(rows.table, rows.offset)
+
+    @staticmethod
+    def _shift(rows: Rows) -> Column | float:
+        return 0.0 if rows.offset is None else rows.offset
 
 
 def draw_models(rng: np.random.Generator, averaged: AveragedModels, draws: int) -> CoefficientDraws:

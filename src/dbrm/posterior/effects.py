@@ -178,8 +178,9 @@ class Effects:
             + \sum_F \sum_{M \ni F} p_M \hat\beta_{MF} \{F(x) - \bar F\}
 
         with means over the training rows: the first column is the baseline, the others add
-        up with it to the averaged linear predictor, an offset aside. Features that move
-        these rows most come first.
+        up with it to the averaged linear predictor, an offset aside; models of the root of the
+        response take part by their tangents at the average row. Features that move these rows
+        most come first.
         """
         import pandas as pd
 
@@ -201,8 +202,8 @@ class Effects:
             positions = np.concatenate([np.arange(n_always), n_always + members])
             defined: Mask = np.asarray(np.isfinite(columns[:, positions]).all(axis=1))
             weight = p * defined
-            intercept, slopes = averaged.centre(model)[0], averaged.centre(model)[1:]
-            parts[:, 0] += weight * (intercept + centre[positions] @ slopes)
+            level, slopes = averaged.tangent(model, centre[positions])
+            parts[:, 0] += weight * level
             moved = np.where(defined[:, None], columns[:, positions] - centre[positions], 0.0)
             parts[:, 1 + positions] += weight[:, None] * moved * slopes
             total += weight

@@ -62,11 +62,16 @@ def to_inference_data(
 
 
 def _coefficients(drawn: CoefficientDraws) -> Matrix:
-    """All coefficients of each draw (rows), not a number where a feature is not in the model."""
+    """All coefficients of each draw (rows), not a number where a feature is not in the model.
+
+    Nor in models of the root of the response, whose coefficients are of another unit.
+    """
     averaged = drawn.averaged
     fixed = 1 + len(averaged.always)
     out = np.full((drawn.models.size, fixed + len(averaged.features)), np.nan)
     for model, values in drawn.coefficients.items():
+        if averaged.squares is not None and averaged.squares[model]:
+            continue
         positions = np.concatenate([np.arange(fixed), fixed + averaged.models[model]])
         out[np.ix_(drawn.models == model, positions)] = values
     return out

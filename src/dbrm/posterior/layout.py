@@ -134,6 +134,8 @@ _REMAINDER = {
     "remainder_members": ArrayOf("<i8", (None,), low=0, below="remainder_features"),
     "remainder_fitted": ArrayOf("<f8", ("remainder", 2)),
     "remainder_shifts": ArrayOf("<f8", ("remainder_coefficients",), low=-FINITE, high=FINITE),
+    "remainder_squares": ArrayOf("|u1", ("remainder",), high=1),
+    "remainder_origin": ArrayOf("<f8", (1,), low=0.0, high=FINITE),
 }
 _JOINT = {
     **joint_arrays("averaged", "averaged"),

@@ -129,6 +129,7 @@ def first_models(averaged: AveragedModels, count: int) -> AveragedModels:
         fitted=averaged.fitted[:count],
         hazards=averaged.hazards and averaged.hazards.take(range(count)),
         straight=averaged.is_linear[:count],
+        squares=None if averaged.squares is None else averaged.squares[:count],
     )
 
 
@@ -355,7 +356,10 @@ def _predictive(kept: AveragedModels, training: Table, n_times: int) -> dict[str
             None if value >= _NORMAL else [float(value), float(betaln(0.5 * value, 0.5))]
             for value in values
         ]
-        return {"kind": "student", "mean": "x", "df": known, "of": which.tolist()}
+        student = {"kind": "student", "mean": "x", "df": known, "of": which.tolist()}
+        if kept.squares is not None:
+            student |= {"squares": kept.squares.astype(int).tolist(), "origin": kept.origin}
+        return student
     family, link = kept.glm.family, kept.glm.link
     if isinstance(family, ClassFamily):
         return _classes(family, kept)

@@ -559,6 +559,20 @@ class Posterior(PredictionMethods):
         """
         return 0.0 if self._remainder is None else float(self._remainder.probability.sum())
 
+    @property
+    def root_scale(self) -> float:
+        r"""Probability of the models with a remainder that are of the root of the response.
+
+        A Gaussian response without negative values may have errors that grow with it, and effects
+        that are in proportion to it. Models with a remainder are then also of
+        :math:`\sqrt{y + c}`, where :math:`c` is zero unless the response has zeros; predictions
+        and their intervals are those of :math:`y`. Zero for other responses.
+        """
+        found = self._remainder
+        if found is None or found.squares is None:
+            return 0.0
+        return float(found.probability[found.squares].sum())
+
     @cached_property
     def _predictive(self) -> AveragedModels:
         """The models that predictions average over, those with a remainder among them."""

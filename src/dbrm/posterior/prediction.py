@@ -38,7 +38,7 @@ Predictor = tuple[Matrix, Matrix, Matrix, Matrix]
 @final
 @dataclass(frozen=True, eq=False)
 class AveragedModels:
-    """The models that predictions average over, ready for new rows.
+    r"""The models that predictions average over, ready for new rows.
 
     Parameters
     ----------
@@ -66,6 +66,9 @@ class AveragedModels:
         whether they are held: see `dbrm.posterior.limits`.
     straight
         Which models go on linearly outside the ranges; ``None`` for those of covariates alone.
+    squares, origin
+        Which models are of the root :math:`\sqrt{y + c}` of the response, ``None`` for none, and
+        :math:`c` (`dbrm.evidence.root_scale`).
     """
 
     features: tuple[Feature, ...]
@@ -83,6 +86,8 @@ class AveragedModels:
     hold: bool = True
     hazards: AbstractHazards | None = None
     straight: Mask | None = None
+    squares: Mask | None = None
+    origin: float = 0.0
 
     @property
     def integrates(self) -> bool:
@@ -93,6 +98,18 @@ class AveragedModels:
         """Posterior mean of a model's coefficients, their mode where they count as certain."""
         coefficients = self.fits[model].coefficients
         return coefficients + self.shifts[model] if self.integrates else coefficients
+
+    def tangent(self, model: int, means: FloatArray) -> tuple[float, FloatArray]:
+        """Mean at the row with these means of a model's columns, and the slopes there.
+
+        Those of a linear predictor; of a model of the root, those of its square.
+        """
+        coefficients = self.centre(model)
+        level, slopes = float(coefficients[0] + means @ coefficients[1:]), coefficients[1:]
+        if self.squares is None or not self.squares[model]:
+            return level, slopes
+        level = max(level, 0.0)
+        return level**2 + self.fits[model].dispersion - self.origin, 2.0 * level * slopes
 
     def alone(self, model: int) -> "AveragedModels":
         """One model without the others."""
@@ -106,6 +123,7 @@ class AveragedModels:
             fitted=self.fitted[[model]],
             hazards=self.hazards and self.hazards.take([model]),
             straight=self.is_linear[[model]],
+            squares=None if self.squares is None else self.squares[[model]],
         )
 
     def evaluate(self, table: Table) -> Matrix:
@@ -166,7 +184,8 @@ class AveragedModels:
                     integrate=self.integrate,
                 )
             else:
-                yield self._mixture(*predictor, None if counts is None else counts[part], highest)
+                own_counts = None if counts is None else counts[part]
+                yield self._mixture(*predictor, own_counts, highest, shift[part])
 
     def _survival(
         self,
@@ -234,7 +253,8 @@ class AveragedModels:
             low, high = self._limits.at(table.take(np.arange(n)[part]))
             if self._identity:
                 weights, locations, shifts, leverages = predictor
-                locations = np.clip(locations, low + shift[part], high + shift[part])
+                own_shift = self._shift_inside(shift[part])
+                locations = np.clip(locations, low + own_shift, high + own_shift)
                 within = (weights, locations, shifts, leverages)
                 yield part, within, None, (design[part], own)
             else:
@@ -292,7 +312,10 @@ class AveragedModels:
                     location, variance = fit.latent.predictor(self.effects, places, own)
                     locations[position], shifts[position] = location, 0.0
                     leverages[position] = variance / fit.dispersion
-        locations += shift
+        locations += self._shift_inside(shift)
+        if self.squares is not None:
+            # Below zero a square would grow again.
+            locations[self.squares] = np.maximum(locations[self.squares], 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             # The sum is finite if all are.
             is_finite = np.isfinite(locations.sum() + shifts.sum() + leverages.sum())
@@ -308,6 +331,12 @@ class AveragedModels:
         # A row where no model is defined has no prediction.
         weights /= np.where(totals > 0, totals, np.nan)
         return weights, locations, shifts, np.maximum(leverages, 0.0, out=leverages)
+
+    def _shift_inside(self, shift: Column) -> Column | Matrix:
+        """The shift of linear predictors: a model of a root has that of the response outside."""
+        if self.squares is None:
+            return shift
+        return np.where(self.squares[:, None], 0.0, shift)
 
     @property
     def _inverts(self) -> bool:
@@ -365,6 +394,7 @@ class AveragedModels:
         leverages: Matrix,
         trials: Column | None,
         highest: Matrix | None,
+        shift: Column,
     ) -> StudentMixture | FamilyMixture:
         fitted = np.array([fit.dispersion for fit in self.fits])
         if self.glm is not None:
@@ -393,7 +423,10 @@ class AveragedModels:
             )
         scales = np.sqrt(fitted[:, None] * (1.0 + leverages))
         df = np.array([fit.degrees_of_freedom for fit in self.fits])
-        return StudentMixture(weights, locations, scales, df, leverages)
+        if self.squares is None:
+            return StudentMixture(weights, locations, scales, df, leverages)
+        origins = np.broadcast_to(self.origin - shift, locations.shape)
+        return StudentMixture(weights, locations, scales, df, leverages, self.squares, origins)
 
     @cached_property
     def components(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:

@@ -17,11 +17,12 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
-from dbrm._typing import FloatArray, IntArray, Matrix
+from dbrm._typing import FloatArray, IntArray, Mask, Matrix
 from dbrm.data import Recipe, Table
-from dbrm.evidence import GaussianEngine, GlmEngine, JointEngine, Link, ModelFit
+from dbrm.evidence import AbstractEngine, GaussianEngine, GlmEngine, JointEngine, Link, ModelFit
 from dbrm.evidence.glm_remainder import GlmRemainder
 from dbrm.evidence.joint.remainder import JointRemainder
+from dbrm.evidence.root_scale import RootScale
 from dbrm.evolution import Problem
 from dbrm.features import Feature, Ranges, evaluate, training_ranges
 from dbrm.posterior.dispersion import DispersionPosterior
@@ -64,7 +65,7 @@ class RemainderModels:
         a feature of the model, too, is the sum of both.
     shifts
         For each model how far the mean of its coefficients is from the fit.
-    ranges, fitted
+    ranges, fitted, squares, origin
         As in `AveragedModels`.
     """
 
@@ -75,6 +76,8 @@ class RemainderModels:
     shifts: Sequence[FloatArray]
     ranges: Ranges
     fitted: Matrix
+    squares: Mask | None = None
+    origin: float = 0.0
 
 
 def find_remainder(
@@ -134,6 +137,9 @@ def with_remainder(averaged: AveragedModels, found: RemainderModels) -> Averaged
     order = np.argsort(-probability, kind="stable")
     # Effects of a column and of its logarithm need not cancel outside the range.
     straight = np.concatenate([averaged.is_linear, np.zeros(len(found.fits), dtype=np.bool_)])
+    squares = None
+    if found.squares is not None:
+        squares = np.concatenate([np.zeros(len(averaged.fits), dtype=np.bool_), found.squares])
     return replace(
         averaged,
         features=features,
@@ -145,6 +151,8 @@ def with_remainder(averaged: AveragedModels, found: RemainderModels) -> Averaged
         ranges={**averaged.ranges, **found.ranges},
         fitted=fitted[order],
         straight=straight[order],
+        squares=None if squares is None else squares[order],
+        origin=found.origin,
     )
 
 
@@ -212,7 +220,7 @@ def _fit_models(
     features = list({f.key: f for f in (*everything, *search.features)}.values())
     position = {feature.key: j for j, feature in enumerate(features)}
     own = np.array([position[feature.key] for feature in search.features], dtype=np.int64)
-    models, fits, shifts = [], [], []
+    models, fits, shifts, squares = [], [], [], []
     fitted = np.zeros(probability.size, dtype=np.bool_)
     for row, (mask, number, ratio) in enumerate(
         zip(found.masks, found.kind, found.ratio, strict=True)
@@ -227,6 +235,7 @@ def _fit_models(
             models.append(members)
             fits.append(fit)
             shifts.append(shift)
+            squares.append(kind.squared)
     if not fits:
         return None
     probability = probability[fitted] * probability.sum() / probability[fitted].sum()
@@ -240,7 +249,17 @@ def _fit_models(
         shifts=shifts,
         ranges=training_ranges(features, table),
         fitted=fitted_ranges(ones, columns, models, fits, link),
+        squares=np.array(squares) if any(squares) else None,
+        origin=_origin(search.problem.engine) if any(squares) else 0.0,
     )
+
+
+def _origin(engine: AbstractEngine) -> float:
+    """What is added to the response before its root is taken."""
+    assert isinstance(engine, GaussianEngine)
+    root = RootScale.of(engine)
+    assert root is not None
+    return root.origin
 
 
 def _to_features(kind: Kind, own: IntArray, places: IntArray, members: IntArray) -> Matrix:

@@ -58,12 +58,15 @@ class Kind:
         remainder and of the noise, times the width of their posterior.
     ratio
         The ratio at which they were learnt.
+    squared
+        Whether the response is the square of what the model is of (`dbrm.evidence.root_scale`).
     """
 
     columns: RemainderColumns
     remainder: Remainder | GlmRemainder | JointRemainder
     log_weight: float
     ratio: float
+    squared: bool = False
 
 
 @final

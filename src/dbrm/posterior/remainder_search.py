@@ -17,6 +17,7 @@ from dbrm.evidence import GaussianEngine, GlmEngine, JointEngine
 from dbrm.evidence.glm_remainder import GlmRemainder
 from dbrm.evidence.joint.remainder import JointRemainder
 from dbrm.evidence.remainder import Remainder
+from dbrm.evidence.root_scale import RootScale
 from dbrm.evolution import Problem
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.merge import Merged
@@ -115,16 +116,32 @@ class Found:
 
 
 def add_and_drop(search: Search, engine: GaussianEngine) -> Found | None:
-    """Gaussian models: climb from nothing, for every remainder; neighbours count, too."""
-    kinds = search.kinds(engine, search.nothing)
-    if search.best.any():
-        kinds += search.kinds(engine, search.best)
-    parts: list[_Part] = []
-    for number, kind in enumerate(kinds):
-        parts += _climb_beside(search, kind, number, -float(np.log(len(RATIOS) * len(kinds))))
+    """Gaussian models: climb from nothing, for every remainder; neighbours count, too.
+
+    The models are of the response, or of its root where it has one; both are equally plausible.
+    """
+    root = RootScale.of(engine)
+    kinds, parts = _kinds(search, engine), []
+    scales = [(kinds, 0.0 if root is None else -float(np.log(2.0)))]
+    if root is not None:
+        own = [replace(kind, squared=True) for kind in _kinds(search, root.engine)]
+        kinds = [*kinds, *own]
+        scales.append((own, root.log_jacobian - float(np.log(2.0))))
+    number = 0
+    for alike, log_weight in scales:
+        prior = log_weight - float(np.log(max(len(RATIOS) * len(alike), 1)))
+        for kind in alike:
+            parts += _climb_beside(search, kind, number, prior)
+            number += 1
     if not parts:
         return None
     return Found(kinds, *(np.concatenate(own) for own in zip(*parts, strict=True)))
+
+
+def _kinds(search: Search, engine: GaussianEngine) -> list[Kind]:
+    """Learnt where there is nothing else, and beside the best model."""
+    kinds = search.kinds(engine, search.nothing)
+    return kinds + search.kinds(engine, search.best) if search.best.any() else kinds
 
 
 def thin_out(search: Search, engine: GlmEngine | JointEngine) -> Found | None:

@@ -238,7 +238,15 @@ def _pack_remainder(remainder: RemainderModels) -> Arrays:
         "remainder_members": np.concatenate(remainder.models),
         "remainder_fitted": remainder.fitted,
         "remainder_shifts": np.concatenate(remainder.shifts),
+        **_pack_root(remainder),
     }
+
+
+def _pack_root(remainder: RemainderModels) -> Arrays:
+    if remainder.squares is None:
+        return {}
+    squares = remainder.squares.astype(np.uint8)
+    return {"remainder_squares": squares, "remainder_origin": np.array([remainder.origin])}
 
 
 def _unpack_remainder(
@@ -257,6 +265,11 @@ def _unpack_remainder(
     shifts = [np.zeros_like(fit.coefficients) for fit in fits]
     if "remainder_shifts" in arrays:
         shifts = _split("remainder_shifts", arrays, arrays["remainder_sizes"])
+    squares, origin = None, 0.0
+    if "remainder_squares" in arrays:
+        refuse_unless("remainder_origin" in arrays, "remainder_origin")
+        squares = arrays["remainder_squares"] == 1
+        origin = float(arrays["remainder_origin"][0])
     return RemainderModels(
         probability=arrays["remainder_probability"],
         features=tuple(features),
@@ -265,6 +278,8 @@ def _unpack_remainder(
         shifts=shifts,
         ranges=ranges,
         fitted=arrays["remainder_fitted"],
+        squares=squares,
+        origin=origin,
     )
 
 

@@ -122,6 +122,11 @@ def _remainder(posterior: "Posterior") -> list[Finding]:
         "to what a formula says, each with a small effect. Predictions count them in; formulas, "
         "and the probabilities of features, are those without (remainder=False)."
     )
+    if posterior.root_scale > _HALF:
+        text += (
+            " Errors grow with the response: these models are of its square root, so that "
+            "intervals are wider where it is larger."
+        )
     return [Finding("care", "Many covariates matter a little", text)]
 
 

@@ -114,6 +114,7 @@ const dbrmPredictor = (function () {
         linear: models.linear[m] === 1,
         probability: arrays.probability[m],
         dispersion: arrays.dispersion[m],
+        square: (data.predictive.squares || [])[m] === 1,
         modes: arrays.modes.subarray(start, start + k),
         moves: arrays.moves && arrays.moves.subarray(start, start + k),
         covariance: arrays.covariance && arrays.covariance.subarray(corner, corner + half),
@@ -204,6 +205,8 @@ const dbrmPredictor = (function () {
           variance += half * x[i];
         }
       }
+      // Below zero a square would grow again.
+      if (model.square) location = Math.max(location, 0);
       const usable = defined && isFinite(location + shift) && isFinite(variance);
       if (!usable) return { weight: 0, location: 1, shift: 0, variance: 0, limits: null, x };
       const limits = model.fitted ? limitsOf(model, outside) : null;
@@ -215,6 +218,7 @@ const dbrmPredictor = (function () {
     return { parts: found, total: total, outside: outside };
   }
 
+  // A mixture of t distributions; of models of the root of the response, of their squares.
   function student(state, parts) {
     const predictive = state.data.predictive;
     const found = parts.map(function (part, m) {
@@ -223,20 +227,28 @@ const dbrmPredictor = (function () {
       const location = clip(part.location, low, high);
       const certain = Math.sqrt(part.variance / (1 + part.variance));
       const df = predictive.df[predictive.of[m]];
-      return { weight: part.weight, location, scale, of_mean: scale * Math.max(certain, 1e-9), df };
+      const own = { weight: part.weight, location, df, square: state.models[m].square };
+      const of_mean = scale * Math.max(certain, 1e-9);
+      if (!own.square) return Object.assign(own, { centre: location, slope: 1, scale, of_mean });
+      const noise = (df ? df[0] / (df[0] - 2) : 1) * scale * scale;
+      const centre = location * location + noise - predictive.origin;
+      const origins = {
+        scale: predictive.origin, of_mean: predictive.origin - noise / (1 + part.variance)
+      };
+      return Object.assign(own, { centre, slope: 2 * location, scale, of_mean, origins });
     });
-    const mean = found.reduce((sum, part) => sum + part.weight * part.location, 0);
+    const mean = found.reduce((sum, part) => sum + part.weight * part.centre, 0);
     const heavy = found.filter((part) => part.weight > 0);
     function interval(key) {
       const spread = Math.sqrt(heavy.reduce((sum, part) => sum + part.weight
-        * (part[key] * part[key] + Math.pow(part.location - mean, 2)), 0));
-      function cdf(value) {
-        let total = 0;
-        for (const part of heavy) {
-          total += part.weight * studentCdf(part.df, (value - part.location) / part[key]);
-        }
-        return total;
+        * (Math.pow(part.slope * part[key], 2) + Math.pow(part.centre - mean, 2)), 0));
+      function below(part, value) {
+        if (!part.square) return studentCdf(part.df, (value - part.location) / part[key]);
+        const root = Math.sqrt(Math.max(value + part.origins[key], 0));
+        return studentCdf(part.df, (root - part.location) / part[key])
+          - studentCdf(part.df, (-root - part.location) / part[key]);
       }
+      const cdf = (value) => heavy.reduce((sum, part) => sum + part.weight * below(part, value), 0);
       return levels.map((level) => quantile(cdf, level, mean, spread));
     }
     return { mean: mean, interval: interval("scale"), of_mean: interval("of_mean") };
@@ -348,12 +360,18 @@ const dbrmPredictor = (function () {
     for (const model of state.models) {
       if (!model.terms.every((j) => isFinite(features[j]))) continue;
       total += model.probability;
+      const own = Array.from(model.modes, (mode, i) => mode + (model.moves ? model.moves[i] : 0));
+      let level = model.terms.reduce((sum, j, i) => sum + own[i + 1] * data.centres[j], own[0]);
+      // The tangent at the average row.
+      let steepness = 1;
+      if (model.square) {
+        steepness = 2 * Math.max(level, 0);
+        level = Math.pow(Math.max(level, 0), 2) + model.dispersion - data.predictive.origin;
+      }
       model.terms.forEach(function (j, i) {
-        const slope = model.modes[i + 1] + (model.moves ? model.moves[i + 1] : 0);
-        moved[j] += model.probability * slope * (features[j] - data.centres[j]);
-        baseline += model.probability * slope * data.centres[j];
+        moved[j] += model.probability * steepness * own[i + 1] * (features[j] - data.centres[j]);
       });
-      baseline += model.probability * (model.modes[0] + (model.moves ? model.moves[0] : 0));
+      baseline += model.probability * level;
     }
     return { baseline: baseline / total, parts: moved.map((value) => value / total) };
   }
