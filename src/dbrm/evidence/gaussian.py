@@ -299,6 +299,18 @@ class GaussianEngine(AbstractEngine):
         with np.errstate(over="ignore"):
             return np.array(left) / total
 
+    @cached_property
+    def _shape_through_origin(self) -> GaussianShape:
+        """Sum of squares about zero, and one more degree of freedom, where the mean is known."""
+        y = self.response if self.offset is None else self.response - self.offset
+        n, total, unit = self.shape.n, self.shape.total, self._target[2]
+        weights = np.ones_like(y) if self.weights is None else self.weights
+        with np.errstate(over="ignore"):
+            squares = np.float64(weights @ (y / unit) ** 2) * unit * unit
+        about_zero = float(min(max(squares, total), np.finfo(float).max))
+        floor = self.shape.floor * (total / about_zero)
+        return GaussianShape(n=n + 1.0, total=about_zero, floor=floor)
+
     def _log_factor_of_zero(self, left: float, fraction: float, size: int) -> float:
         """Log Bayes factor of no intercept; what is left is not less than rounding leaves."""
         floor = self.shape.floor
@@ -357,22 +369,24 @@ class GaussianEngine(AbstractEngine):
     def fit(self, columns: Matrix) -> ModelFit:
         fraction, status = self.fraction(columns)
         value, status = self._score(fraction, status, columns.shape[1])
-        intercept = True
+        intercept, shape = True, self.shape
         if self.zero_intercept and value > -inf:
             left, log_factor = self._beside_zero(columns, fraction)
             value += log_mixture(self.zero_intercept, log_factor)
             intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
-            fraction = fraction if intercept else left
-        fraction = min(max(fraction, self.shape.floor), 1.0)
+        if not intercept:
+            shape = self._shape_through_origin
+            fraction = max(left, self.shape.floor) * (self.shape.total / shape.total)
+        fraction = min(max(fraction, shape.floor), 1.0)
         always = np.empty((self.n_rows, 0)) if self.always is None else self.always
         design = np.hstack([always, columns])
-        summary = self.prior.summary(design.shape[1], fraction, self.shape)
+        summary = self.prior.summary(design.shape[1], fraction, shape)
         weights = np.ones(self.n_rows) if self.weights is None else self.weights
         y = self.response if self.offset is None else self.response - self.offset
         coefficients, covariance = _least_squares(
             design, y, weights, summary.shrinkage, intercept=intercept
         )
-        variance = fraction * self.shape.total / self.shape.n
+        variance = fraction * shape.total / self.shape.n
         log_likelihood = -0.5 * self.shape.n * (np.log(2 * np.pi * variance) + 1)
         return ModelFit(
             log_evidence=value,

@@ -8,11 +8,12 @@ A Gaussian model of :math:`z = \sqrt{y + c}` says of the response itself
 It sees responses, never columns.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, final
 
 import numpy as np
 
+from dbrm.evidence.coefficient_priors.classical import KnownVariance
 from dbrm.evidence.gaussian import GaussianEngine
 
 __all__ = ["RootScale"]
@@ -20,6 +21,8 @@ __all__ = ["RootScale"]
 # What is added where there are zeros: this share of the smallest other value (Anscombe 1948 for
 # counts), and at least this share of the mean.
 _OF_SMALLEST, _OF_MEAN = 0.375, 0.01
+# A value below this share of the mean counts as a zero, whose root would be infinitely precise.
+_ZERO = 1e-6
 # A root that is nearly straight says nothing new: its slopes at the 5 % and 95 % quantiles differ
 # by less than this factor.
 _LEAST_BEND = 1.5
@@ -49,24 +52,42 @@ class RootScale:
     def of(cls, engine: GaussianEngine) -> Self | None:
         r"""The root of this engine's response; none where it has none, or a nearly straight one.
 
-        With a flat prior of the intercept, whose unit is that of the response, the Jacobian of
-        :math:`n` rows counts as that of :math:`n - 1` (Box and Cox 1964, Sec. 3),
+        The Jacobian of :math:`n` rows counts as that of :math:`k`, the power of the unit of the
+        response in the evidence,
 
-        .. math:: \frac{n - 1}{n} \sum_i \log \frac{1}{2 \sqrt{y_i + c}} .
+        .. math:: \frac{k}{n} \sum_i \log \frac{1}{2 \sqrt{y_i + c}} ,
+
+        so that units do not matter: :math:`n - 1` where the prior of the intercept is flat (Box and
+        Cox 1964, Sec. 3), :math:`n` under criteria such as BIC. A known variance has units of
+        its own, and no root.
         """
-        y = engine.response
-        weights = np.ones(y.size) if engine.weights is None else engine.weights
-        n = float(weights.sum())
+        weights = np.ones(engine.n_rows) if engine.weights is None else engine.weights
+        n, used = float(weights.sum()), weights > 0.0
+        y = engine.response[used]
         if engine.offset is not None or n < _FEWEST_ROWS or not y.min() >= 0.0 or not y.any():
             return None
-        origin = 0.0
-        if y.min() == 0.0:
-            mean = float(np.average(y, weights=weights))
-            origin = max(_OF_SMALLEST * float(y[y > 0.0].min()), _OF_MEAN * mean)
-        root = np.sqrt(y + origin)
-        low, high = np.quantile(root, [0.05, 0.95])
+        if isinstance(engine.prior, KnownVariance):
+            return None
+        origin, mean = 0.0, float(np.average(y, weights=weights[used]))
+        zeros = y <= _ZERO * mean
+        if zeros.any():
+            origin = max(_OF_SMALLEST * float(y[~zeros].min()), _OF_MEAN * mean)
+        low, high = np.quantile(np.sqrt(y + origin), [0.05, 0.95])
         if high < _LEAST_BEND * low:
             return None
-        log_jacobian = -(1.0 - 1.0 / n) * float(weights @ np.log(2.0 * root))
+        root = np.sqrt(np.maximum(engine.response, 0.0) + origin)
+        share = _power_of_unit(engine) / n
+        log_jacobian = -share * float(weights[used] @ np.log(2.0 * root[used]))
         own = GaussianEngine(root, engine.prior, engine.weights, engine.always)
         return cls(own, origin, log_jacobian)
+
+
+def _power_of_unit(engine: GaussianEngine) -> float:
+    """The power with which the evidence falls when the response is multiplied by a number."""
+    shape, nothing = engine.shape, np.zeros(1, dtype=np.int64)
+
+    def null(total: float) -> float:
+        own = replace(shape, total=total)
+        return float(engine.prior.score_table(nothing, own).value(1.0, 0))
+
+    return (null(1.0) - null(4.0)) / float(np.log(2.0))

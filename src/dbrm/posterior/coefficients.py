@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["averaged_coefficients"]
 
+_TINY = np.finfo(float).tiny
+
 
 def averaged_coefficients(
     averaged: AveragedModels, level: float, conditional: bool, training: Table | None
@@ -74,12 +76,17 @@ def _mixture(averaged: AveragedModels) -> tuple[StudentMixture, Column]:
         spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0) * fit.dispersion)
         weights[row, positions] = averaged.probability[row] / total
         locations[row, positions] = averaged.centre(row)
-        scales[row, positions] = np.maximum(spread, np.finfo(float).tiny)
-    inclusion = np.minimum(weights.sum(axis=0), 1.0)
+        scales[row, positions] = np.maximum(spread, _TINY)
+        if not fit.has_intercept:
+            weights[row, 0], scales[row, 0] = 0.0, 1.0
+    totals = weights.sum(axis=0)
+    inclusion = np.minimum(totals, 1.0)
     models, shares, _, factors = averaged.components
     df = np.array([fit.degrees_of_freedom for fit in averaged.fits])
     mixture = StudentMixture(
-        (weights / weights.sum(axis=0))[models] * shares[:, None],
+        # A term of no model, an intercept that is zero in all, has no row in the end.
+        np.where(totals > 0, weights / np.maximum(totals, _TINY), 1.0 / len(weights))[models]
+        * shares[:, None],
         locations[models],
         scales[models] * np.sqrt(factors)[:, None],
         df[models],
@@ -91,5 +98,5 @@ def _quantile(mixture: StudentMixture, share: Column, level: float) -> Column:
     """Quantile of a point mass at zero, weight ``1 - share``, and the mixture."""
     below = share * mixture.cdf(np.zeros_like(share))
     left, right = level < below, level > below + (1.0 - share)
-    inner = np.where(left, level, level - (1.0 - share)) / share
+    inner = np.where(left, level, level - (1.0 - share)) / np.maximum(share, _TINY)
     return np.where(left | right, mixture.quantile(np.where(left | right, inner, 0.5)), 0.0)

@@ -19,6 +19,7 @@ from dbrm.data import Table
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import Family, Gaussian, JointFamily, ModelFit
 from dbrm.posterior.dispersion import DispersionPosterior
+from dbrm.posterior.mixture import NEAREST_TO_ORIGIN
 from dbrm.posterior.prediction import AveragedModels
 from dbrm.posterior.rows import Rows
 
@@ -60,13 +61,13 @@ class CoefficientDraws:
             defined = np.isfinite(design).all(axis=1)
             eta = drawn @ np.where(defined[:, None], design, 0.0).T
             out[self.models == model] = np.where(defined, eta, np.nan)
-        squared = self._squared
+        squared = self.of_root
         out[squared] = np.maximum(out[squared], 0.0)
         # What is known of the response itself is outside of a root.
         return out if offset is None else out + np.where(squared[:, None], 0.0, offset)
 
     @property
-    def _squared(self) -> Mask:
+    def of_root(self) -> Mask:
         """Draws of models of the root of the response."""
         squares = self.averaged.squares
         return np.zeros(self.models.size, np.bool_) if squares is None else squares[self.models]
@@ -78,7 +79,7 @@ class CoefficientDraws:
         """
         eta = self.predictor(table, offset)
         if self.averaged.glm is None:
-            squared, shift = self._squared, 0.0 if offset is None else offset
+            squared, shift = self.of_root, 0.0 if offset is None else offset
             eta[squared] = eta[squared] ** 2 + self.dispersion[squared, None] - self.averaged.origin
             eta[squared] += shift
             return eta
@@ -99,12 +100,15 @@ class CoefficientDraws:
         """Log density of each response (columns) under each draw (rows)."""
         family, means = self._family, self._means_inside(rows)
         out = np.empty_like(means)
-        root = np.sqrt(np.maximum(rows.response - self._shift(rows) + self.averaged.origin, 0.0))
-        both = zip(self.dispersion.tolist(), self._squared, strict=True)
+        square = rows.response - self._shift(rows) + self.averaged.origin
+        every_root = np.sqrt(np.maximum(square, 0.0))
+        both = zip(self.dispersion.tolist(), self.of_root, strict=True)
         for draw, (dispersion, squared) in enumerate(both):
             if squared:
+                root = np.maximum(every_root, NEAREST_TO_ORIGIN * np.sqrt(dispersion))
                 parts = [family.log_density(z, means[draw], dispersion) for z in (root, -root)]
-                out[draw] = np.logaddexp(*parts) - np.log(2.0 * root)
+                inside = np.logaddexp(*parts) - np.log(2.0 * root)
+                out[draw] = np.where(square < 0.0, -np.inf, inside)
             else:
                 out[draw] = family.log_density(rows.response, means[draw], dispersion, rows.trials)
         return out
@@ -114,13 +118,13 @@ class CoefficientDraws:
         family, means = self._family, self._means_inside(rows)
         pairs = zip(means, self.dispersion.tolist(), strict=True)
         drawn = np.array([family.rvs(rng, mean, phi, rows.trials) for mean, phi in pairs])
-        squared = self._squared
+        squared = self.of_root
         drawn[squared] = drawn[squared] ** 2 - self.averaged.origin + self._shift(rows)
         return drawn
 
     def _means_inside(self, rows: Rows) -> Matrix:
         """Mean of what the density is of: the response, or its root."""
-        if self._squared.any():
+        if self.of_root.any():
             return self.predictor(rows.table, rows.offset)
         return self.mean(rows.table, rows.offset)
 

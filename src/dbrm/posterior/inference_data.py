@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
-from dbrm._typing import Matrix
+from dbrm._typing import Mask, Masks, Matrix
 from dbrm.errors import InvalidSettingError
 from dbrm.posterior.draws import CoefficientDraws, draw_models
 from dbrm.posterior.prediction import AveragedModels
@@ -43,13 +43,13 @@ def to_inference_data(
     def deal(values: Any) -> Any:
         return values[order].reshape(_CHAINS, -1, *values.shape[1:])
 
-    coefficients = _coefficients(drawn)
+    coefficients, included, of_root = _coefficients(drawn)
     groups: Groups = {
         "posterior": {
             "intercept": deal(coefficients[:, 0]),
-            "coefficient": deal(np.nan_to_num(coefficients[:, 1:])),
-            "included": deal(np.isfinite(coefficients[:, 1:]).astype(np.int64)),
-            "dispersion": deal(drawn.dispersion),
+            "coefficient": deal(coefficients[:, 1:]),
+            "included": deal(included[:, 1:].astype(np.int64)),
+            "dispersion": deal(np.where(of_root, np.nan, drawn.dispersion)),
             "model": deal(drawn.models + 1),
         },
         "log_likelihood": {"y": deal(drawn.log_density(rows))},
@@ -61,20 +61,21 @@ def to_inference_data(
     return _wrap(groups, {"term": terms, "row": np.arange(rows.response.size)}, dims)
 
 
-def _coefficients(drawn: CoefficientDraws) -> Matrix:
-    """All coefficients of each draw (rows), not a number where a feature is not in the model.
+def _coefficients(drawn: CoefficientDraws) -> tuple[Matrix, Masks, Mask]:
+    """All coefficients of each draw (rows), which terms it has, and whether it is of a root.
 
-    Nor in models of the root of the response, whose coefficients are of another unit.
+    Coefficients of models of the root of the response are of another unit: not a number.
     """
     averaged = drawn.averaged
     fixed = 1 + len(averaged.always)
-    out = np.full((drawn.models.size, fixed + len(averaged.features)), np.nan)
+    shape = (drawn.models.size, fixed + len(averaged.features))
+    out, included = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
     for model, values in drawn.coefficients.items():
-        if averaged.squares is not None and averaged.squares[model]:
-            continue
         positions = np.concatenate([np.arange(fixed), fixed + averaged.models[model]])
-        out[np.ix_(drawn.models == model, positions)] = values
-    return out
+        places = np.ix_(drawn.models == model, positions)
+        out[places], included[places] = values, True
+    out[drawn.of_root] = np.nan
+    return out, included, drawn.of_root
 
 
 def compare_models(

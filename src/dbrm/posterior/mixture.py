@@ -19,10 +19,13 @@ from scipy.special import gammaln, logsumexp, stdtr
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
 from dbrm.posterior.quantiles import find_quantiles
 
-__all__ = ["StudentMixture"]
+__all__ = ["NEAREST_TO_ORIGIN", "StudentMixture"]
 
 # Least standard deviation of a mean, in those of the response: one that is known has none.
 _LEAST_SCALE = 1e-9
+# The density of a square is infinite at its origin; where the root is less than this, in scales of
+# the t distribution, the density is that of a root of this size.
+NEAREST_TO_ORIGIN = 1e-3
 
 
 @final
@@ -99,6 +102,7 @@ class StudentMixture:
         own = self.squares[:, None]
         with np.errstate(divide="ignore"):
             roots = np.sqrt(np.maximum(values + self.origins, 0.0))
+            roots = np.maximum(roots, NEAREST_TO_ORIGIN * self.scales)
             upper = np.where(own, roots, values)
             above = _student_log_density(df, (upper - self.locations) / self.scales)
             below = _student_log_density(df, (-roots - self.locations) / self.scales)

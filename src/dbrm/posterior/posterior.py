@@ -728,7 +728,8 @@ class Posterior(PredictionMethods):
         Independent draws of a model and its coefficients in four chains: ``coefficient``
         (zero where a feature is not in the model), ``included``, ``intercept``,
         ``dispersion``, ``model`` (rank); the log likelihood and replications of the rows, the
-        training rows by default. Needs ``dbrm[arviz]``.
+        training rows by default. Models of the root of the response (`root_scale`) have
+        coefficients in other units: these are not a number. Needs ``dbrm[arviz]``.
 
         Returns
         -------

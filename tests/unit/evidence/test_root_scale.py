@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import dblquad
 
 from dbrm.evidence import GaussianEngine, ZellnerSiow
+from dbrm.evidence.coefficient_priors import AIC, BIC, GPrior, HyperG, Jeffreys, KnownVariance
 from dbrm.evidence.root_scale import RootScale
 
 PRIOR = ZellnerSiow()
@@ -108,7 +109,47 @@ def test_none_beside_an_offset():
 def test_zeros_have_a_finite_jacobian():
     counts = np.random.default_rng(4).poisson(2.0, size=60)
     assert RootScale.of(engine(counts)).origin == 0.375
-    # A tiny value beside zeros does not make them infinitely dense.
-    tiny = np.where(np.arange(60) == 7, 1e-9, counts)
-    assert RootScale.of(engine(tiny)).origin == pytest.approx(0.01 * tiny.mean())
     assert RootScale.of(engine(counts + 1.0)).origin == 0.0
+
+
+def test_tiny_values_are_zeros():
+    """Rounding errors, alone or beside zeros, do not make a root infinitely dense."""
+    counts = np.random.default_rng(4).poisson(2.0, size=60)
+    expected = RootScale.of(engine(counts))
+    for which in (counts == 0, np.arange(60) == np.argmin(counts)):
+        found = RootScale.of(engine(np.where(which, 1e-12, counts)))
+        assert found.origin == expected.origin
+        assert found.log_jacobian == pytest.approx(expected.log_jacobian, abs=1e-9)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    """Whether negative, zero or huge."""
+    rng, x, eta = data(2)
+    y = (eta + 0.5 * rng.normal(size=len(x))) ** 2
+    weights = np.ones(y.size)
+    weights[:3] = 0.0
+    expected = RootScale.of(engine(y[3:]))
+    for outside in (-1.0, 0.0, 1e6):
+        y[:3] = outside
+        found = RootScale.of(engine(y, weights=weights))
+        assert found.origin == expected.origin
+        assert found.log_jacobian == pytest.approx(expected.log_jacobian, rel=1e-12)
+
+
+@pytest.mark.parametrize("prior", [BIC(), AIC(), Jeffreys(), HyperG(), GPrior(50.0)], ids=repr)
+def test_units_do_not_matter_under_any_prior(prior):
+    rng, x, eta = data(1)
+    y = (eta + 0.5 * rng.normal(size=len(x))) ** 2
+
+    def factor(unit):
+        own = GaussianEngine(unit * y, prior)
+        root = RootScale.of(own)
+        evidences = root.engine.log_evidence(x)[0], own.log_evidence(x)[0]
+        return evidences[0] + root.log_jacobian - evidences[1]
+
+    assert factor(1e3) == pytest.approx(factor(1.0), abs=1e-6)
+
+
+def test_no_root_beside_a_known_variance():
+    y = np.linspace(0.0, 5.0, 40)
+    assert RootScale.of(GaussianEngine(y, KnownVariance(1.0))) is None

@@ -164,6 +164,35 @@ def test_fit_is_that_of_the_more_probable_model(data, rng):
     assert engines(5.0 + signal + noise)[1].fit(columns).has_intercept
 
 
+def test_shrinkage_is_about_zero_where_the_intercept_is(rng):
+    """Slopes that carry the mean are not shrunk as if they only explained what is about it.
+
+    The mean of the fit is the mean of the response to a tenth of its error, and the error is
+    that of least squares about zero, to within a hundredth. Shrunk by what is explained about the
+    mean, the fit lies five errors below.
+    """
+    columns = rng.uniform(280.0, 320.0, (120, 1))
+    response = 2.0 * columns[:, 0] + 20.0 * rng.normal(size=120)
+    fit = engines(response)[1].fit(columns)
+    assert not fit.has_intercept
+    error = 20.0 / np.sqrt(120)
+    assert abs(columns[:, 0].mean() * fit.coefficients[1] - response.mean()) < 0.1 * error
+    least = residual_sum(columns, response) / 119
+    assert fit.dispersion == pytest.approx(least, rel=0.02)
+    spread = fit.dispersion * fit.covariance[1, 1]
+    assert spread == pytest.approx(least / np.sum(columns**2), rel=0.02)
+
+
+def test_residuals_without_an_intercept_may_exceed_those_about_the_mean(rng):
+    """A column that explains nothing about the mean: the variance is not held at that about it."""
+    columns = 1.0 + 0.5 * rng.normal(size=(40, 1))
+    response = 0.3 * columns[:, 0] + rng.normal(size=40)
+    fit = engines(response)[1].fit(columns)
+    assert not fit.has_intercept
+    left = np.mean((response - columns @ fit.coefficients[1:]) ** 2)
+    assert fit.log_likelihood == pytest.approx(-20 * (log(2 * np.pi * left) + 1), abs=0.1)
+
+
 def test_perfect_fits_have_a_factor_of_rounding_size(data):
     """Rounding errors are no intercept: without noise the law has none, and 1 where it is 1."""
     columns, _ = data

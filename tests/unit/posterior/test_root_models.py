@@ -102,9 +102,34 @@ def test_curves_and_contributions_are_of_the_response(fitted):
 
 
 def test_coefficients_for_arviz_are_those_of_the_response(fitted):
+    """Those of the root, of another unit, are not a number; the features are what they are."""
     posterior, X, y = fitted
     data = posterior.to_arviz(X, y, draws=200, random_state=1)
-    included = np.asarray(data["posterior"]["included"])
-    # Models of the root, which hold the probability, have coefficients of another unit.
-    assert included.mean() < 0.5
+    found = {name: np.asarray(data["posterior"][name]) for name in ("coefficient", "included")}
+    of_root = np.isnan(np.asarray(data["posterior"]["dispersion"]))
+    assert of_root.mean() == pytest.approx(posterior.root_scale, abs=0.1)
+    assert np.all(np.isnan(found["coefficient"]) == of_root[..., None])
+    outside = (found["included"] == 0) & ~of_root[..., None]
+    assert np.all(found["coefficient"][outside] == 0.0)
+    assert found["included"].sum(axis=-1).mean() > 2.0
     assert np.all(np.isfinite(np.asarray(data["log_likelihood"]["y"])))
+
+
+def test_densities_of_draws_are_those_of_the_mixture_at_the_origin(fitted):
+    """Zero is infinitely dense for a square; what is below it is impossible, in both.
+
+    How near to zero the density goes on is in errors of the response, without and with the
+    uncertainty of its mean: a tenth of difference.
+    """
+    posterior, X, _ = fitted
+    ends = np.array([0.0, 1e-12, -1.0])
+    lowest = X.iloc[np.full(3, np.argmin(posterior.predict(X)))]
+    rows = posterior.rows(lowest, ends)
+    drawn = draw_models(np.random.default_rng(1), posterior._predictive, 2_000)
+    (block,) = posterior._predictive.blocks(rows.table)
+    with np.errstate(over="ignore"):
+        density = np.exp(drawn.log_density(rows)).mean(axis=0)
+    expected = np.exp(block.log_density(ends))
+    np.testing.assert_allclose(density, expected, rtol=0.25, atol=1e-6)
+    assert np.all(expected[:2] > 1e-4)
+    assert expected[2] < 1e-6
