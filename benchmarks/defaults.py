@@ -21,7 +21,13 @@ from typing import Any
 import pandas as pd
 from defaults_data import FAMILIES, TRUTHS, half, simulate
 from defaults_page import NOW, write_page
-from defaults_scores import EDGES, common_scores, score_inclusion, score_prediction
+from defaults_scores import (
+    EDGES,
+    common_scores,
+    score_groups,
+    score_inclusion,
+    score_prediction,
+)
 from page import RESULTS
 
 import dbrm
@@ -32,7 +38,7 @@ SCORES = (
     *("size", "cpu_seconds", "disagree", "unexplored"),
     *(
         f"{of}{i}_{what}"
-        for of in ("feature", "covariate")
+        for of in ("feature", "covariate", "group")
         for i in range(len(EDGES) - 1)
         for what in ("n", "claimed", "true")
     ),
@@ -99,6 +105,7 @@ class Task:
         return {
             "kind": truth.kind,
             **score_inclusion(posterior, truth.features, list(truth.X)),
+            **score_groups(posterior, truth.features, truth.X),
             **score_prediction(posterior, truth.X_new, truth.y_new, self.family),
             **common_scores(posterior),
             "cpu_seconds": seconds,

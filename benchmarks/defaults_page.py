@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from defaults_data import TRUTHS
-from defaults_scores import EDGES, calibration_error
+from defaults_scores import EDGES, RELATED, calibration_error
 from page import RESULTS, machine, markdown_table
 
 mpl.use("Agg")
@@ -20,6 +20,12 @@ TITLES = {
 NOW = {
     "gaussian": "zellner-siow, adaptive",
     **dict.fromkeys(("binomial", "poisson", "gamma"), "unit information, adaptive"),
+}
+# What is claimed, and what it is called.
+CALIBRATED = {
+    "feature": "features",
+    "group": "features with their relatives",
+    "covariate": "covariates",
 }
 # Fewest features in a bin for a point in the picture.
 _ENOUGH = 10
@@ -80,15 +86,15 @@ def calibration_table(results: pd.DataFrame, what: str) -> str:
         rows.append(
             (f"{EDGES[i]:g} to {EDGES[i + 1]:g}", n, f"{claimed:.2f}", f"{true:.2f} ± {error:.2f}")
         )
-    return markdown_table(("claimed between", f"{what}s", "claimed", "true"), rows)
+    return markdown_table(("claimed between", CALIBRATED[what], "claimed", "true"), rows)
 
 
 def draw(results: pd.DataFrame) -> None:
     """Claimed against realised inclusion of today's defaults, family by family."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="constrained", sharey=True)
-    for panel, what in zip(axes, ("feature", "covariate"), strict=True):
+    figure, axes = plt.subplots(1, 3, figsize=(11.4, 4.2), layout="constrained", sharey=True)
+    for panel, what in zip(axes, CALIBRATED, strict=True):
         panel.plot([0, 1], [0, 1], color="0.75", linewidth=1)
         for (family, label), marker in zip(TITLES.items(), "osD^", strict=True):
             totals = results[results["family"] == family].filter(like=what).sum()
@@ -98,7 +104,7 @@ def draw(results: pd.DataFrame) -> None:
                 for of in ("claimed", "true")
             )
             panel.plot(claimed, true, marker=marker, label=label)
-        panel.set(title=f"{what}s", xlabel="claimed inclusion", xlim=(0, 1), ylim=(0, 1))
+        panel.set(title=CALIBRATED[what], xlabel="claimed inclusion", xlim=(0, 1), ylim=(0, 1))
     axes[0].set_ylabel("share that is true")
     figure.legend(
         *axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
@@ -126,13 +132,9 @@ def write_page(results: pd.DataFrame, before: Mapping[str, str]) -> None:
             text += [f"### {TITLES[family]}", "", scores_table(own, before[family]), ""]
     text += [
         CALIBRATION.format(
-            features=calibration_error(now, "feature"),
-            covariates=calibration_error(now, "covariate"),
+            related=RELATED, **{f"{what}s": calibration_error(now, what) for what in CALIBRATED}
         ),
-        calibration_table(now, "feature"),
-        "",
-        calibration_table(now, "covariate"),
-        "",
+        *(f"{calibration_table(now, what)}\n" for what in CALIBRATED),
         machine(),
         "",
     ]
@@ -158,9 +160,15 @@ one half, which may be close relatives of a true one; *false in nothing* counts 
 CALIBRATION = """## Do inclusion probabilities mean what they say?
 
 The defaults of today, all families and both halves: of what is claimed with some probability, how much is true? The mean
-distance between claimed and realised is {features:.2f} for features and {covariates:.2f} for covariates. A feature is true in the
-very form in which it made the data: where the truth is `tanh(x)`, a claim for `x` counts as false, though few rows can tell the
-two apart. A covariate is true if it takes part in any true feature.
+distance between claimed and realised is {features:.2f} for features, {groups:.2f} for features with their relatives, and {covariates:.2f} for
+covariates.
+
+* A *feature* is true in the very form in which it made the data: where the truth is `tanh(x)`, a claim for `x` counts as false, though few
+  rows can tell the two apart. The posterior prefers the shorter one, and half of the curves here are not the shortest of their relatives.
+* *Features with their relatives*: the surest feature and all others with a correlation of at least {related:g} to it in the training rows, then the
+  surest of those that are left, and so on. Claimed is the probability that at least one of them is in the model; true is that a
+  relative of the surest made the data.
+* A *covariate* is true if it takes part in any true feature.
 
 ![Claimed against realised inclusion](defaults.png)
 """

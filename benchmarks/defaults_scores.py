@@ -10,15 +10,17 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import scipy.special
-import scipy.stats
 
 from dbrm import Posterior
+from dbrm.features import Feature, evaluate
 
 EDGES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 DETECTED = 0.5
 # No probability may cost more than this when it was wrong.
 SMALLEST = 1e-3
 MOST_MODELS = 5_000
+# Features with at least this correlation in the training rows are relatives.
+RELATED = 0.95
 # No row may cost more than this.
 LOWEST = -20.0
 
@@ -52,6 +54,34 @@ def score_inclusion(
         "covariate_brier": brier(values, real),
         "covariate_log": log_loss(values, real),
     }
+
+
+def score_groups(posterior: Posterior, truth: Sequence[str], X: pd.DataFrame) -> dict[str, float]:
+    """Calibration of groups: a feature and its relatives, of which one is in the model.
+
+    The surest feature leads the first group, the surest of the others the next. A group is true
+    if a relative of its leader is.
+    """
+    features, order = posterior._merged.features, np.argsort(-posterior._inclusion, kind="stable")
+    order = order[posterior._inclusion[order] > 0.1 * EDGES[0]]
+    found = _standardise([features[j] for j in order], X)
+    true = _standardise([posterior.parse_feature(text) for text in truth], X)
+    probability, happened, left = [], [], np.ones(len(order), dtype=np.bool_)
+    while left.any():
+        leader = found[:, np.argmax(left)]
+        members = left & (np.abs(leader @ found) >= RELATED)
+        members[np.argmax(left)] = True
+        left &= ~members
+        probability.append(posterior._probability_of_any(order[members].tolist()))
+        happened.append(bool(np.any(np.abs(leader @ true) >= RELATED)))
+    return reliability("group", np.array(probability), np.array(happened, dtype=np.bool_))
+
+
+def _standardise(features: Sequence[Feature], X: pd.DataFrame) -> np.ndarray:
+    """Columns of mean zero and length one."""
+    columns = evaluate(features, X)[0]
+    columns = columns - columns.mean(axis=0)
+    return columns / np.linalg.norm(columns, axis=0)
 
 
 def reliability(what: str, probability: np.ndarray, happened: np.ndarray) -> dict[str, float]:
@@ -106,7 +136,8 @@ def score_prediction(
     coverage = float(np.mean((low <= y) & (y <= high)))
     match family:
         case "gaussian":
-            score = -float(np.mean(log_density(posterior, X, y)))
+            density = np.nan_to_num(log_density(posterior, X, y), nan=LOWEST)
+            score = -float(np.mean(np.maximum(density, LOWEST)))
         case "poisson":
             score = float(np.mean(scipy.special.xlogy(y, y / mean) - (y - mean)))
         case _:
@@ -125,17 +156,13 @@ def common_scores(posterior: Posterior) -> dict[str, float]:
 
 
 def log_density(posterior: Posterior, X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
-    """Log predictive density of a Gaussian response, a mixture of t distributions."""
+    """Log predictive density of a response."""
     values, start = [], 0
     for block in posterior.checks._blocks(posterior.rows(X, y)):
         stop = start + block.weights.shape[1]
-        standard = (y[start:stop] - block.locations) / block.scales
-        log_t = scipy.stats.t.logpdf(standard, block.degrees_of_freedom[:, None])
-        with np.errstate(divide="ignore"):
-            terms = np.log(block.weights) + log_t - np.log(block.scales)
-        values.append(np.logaddexp.reduce(terms, axis=0))
+        values.append(block.log_density(y[start:stop]))
         start = stop
-    return np.nan_to_num(np.maximum(np.concatenate(values), LOWEST), nan=LOWEST)
+    return np.concatenate(values)
 
 
 def brier(probability: np.ndarray, happened: np.ndarray) -> float:

@@ -40,6 +40,7 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+from defaults_scores import log_density  # noqa: E402
 from page import RESULTS, read_rows  # noqa: E402
 from sklearn.metrics import accuracy_score, log_loss, r2_score  # noqa: E402
 from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
@@ -116,19 +117,9 @@ def run_dbrm(fold: Fold, settings: Mapping[str, Any]) -> Prediction:
     times = (fitted - started, predicted - fitted)
     if fold.n_classes or model.posterior_.family.name != "gaussian":
         return Prediction(mean, *times, size=size)
-    log_density = _log_density(model.posterior_, fold)
+    density = log_density(model.posterior_, fold.X_test, fold.y_test)
     interval = model.predict_interval(fold.X_test, level=0.95)
-    return Prediction(mean, *times, log_density, interval, size)
-
-
-def _log_density(posterior: Any, fold: Fold) -> np.ndarray:
-    """Log predictive density of a Gaussian response."""
-    values, start = [], 0
-    for block in posterior.checks._blocks(posterior.rows(fold.X_test, fold.y_test)):
-        stop = start + block.weights.shape[1]
-        values.append(block.log_density(fold.y_test[start:stop]))
-        start = stop
-    return np.concatenate(values)
+    return Prediction(mean, *times, density, interval, size)
 
 
 def score(found: Prediction, fold: Fold) -> dict[str, float]:

@@ -47,6 +47,24 @@ def test_the_right_truth_scores_well_and_a_wrong_one_badly(modules, planes):
     assert wrong["covariate_log"] > 10 * right["covariate_log"]
 
 
+def test_a_relative_of_the_truth_makes_a_group_true(modules, planes):
+    """A sine for which its covariate stands in: false as a feature, true with its relatives."""
+    X = planes[0] / 2.0
+    sine = np.sin(X["x1"])
+    assert np.corrcoef(sine, X["x1"])[0, 1] > 0.95
+    y = sine + 0.3 * np.random.default_rng(6).normal(size=len(X))
+    posterior = dbrm.fit(X, y, transforms=["sin"], **QUICK)
+    assert posterior.best_model.features == ("x1",)
+    scores = modules["defaults_scores"]
+    own = scores.score_groups(posterior, ("sin(x1)",), X)
+    single = scores.score_inclusion(posterior, ("sin(x1)",), list(X))
+    high = len(scores.EDGES) - 2
+    assert (own[f"group{high}_n"], own[f"group{high}_true"]) == (1, 1)
+    assert sum(single[f"feature{i}_true"] for i in range(2, high + 1)) == 0
+    # And what has nothing to do with it stays false.
+    assert scores.score_groups(posterior, ("x2",), X)[f"group{high}_true"] == 0
+
+
 def test_calibration_error_is_the_gap_between_claimed_and_realised(modules):
     scores = modules["defaults_scores"]
     claimed, happened = np.array([0.01, 0.6, 0.6, 0.9]), np.array([0, 1, 0, 1])
