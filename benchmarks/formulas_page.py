@@ -11,6 +11,9 @@ from symbolic_regressors import DBRM
 __all__ = ["write_page"]
 
 BLUE = "#0072b2"
+# Mark of another program, and how far it stands beside the middle of a bar.
+PEERS = {"gplearn": ("o", -0.15), "pyoperon": ("s", 0.0), "pyoperon, nodes": ("D", 0.15)}
+OPEN = {"s": 26, "facecolor": "white", "edgecolor": "black", "linewidth": 0.8, "zorder": 3}
 # What the project set itself on the confirming half, by budget and noise: share of laws.
 GOALS = {
     ("3", "0"): 0.70,
@@ -137,20 +140,31 @@ def _single(rows, half):
 
 
 def _draw(groups):
-    shown = {g: rows for g, rows in groups.items() if g[0] == "confirming" and g[3] == "dbrm"}
-    figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
-    heights = [100 * np.mean([int(row["exact"]) for row in rows]) for rows in shown.values()]
-    labels = [f"{budget} s\nnoise {_percent(noise)}" for _, budget, noise, _ in shown]
-    bars = axes.bar(np.arange(len(shown)), heights, 0.6, color=BLUE)
-    axes.bar_label(bars, fmt="%.0f", fontsize=8, label_type="center", color="white")
-    for place, (_, budget, noise, _) in enumerate(shown):
-        if (budget, noise) in GOALS:
-            goal = 100 * GOALS[budget, noise]
+    """Bars of dbrm, and a mark for each other program."""
+    shown = [group for group in groups if group[0] == "confirming"]
+    columns = [group[1:3] for group in shown if group[3] == "dbrm"]
+    figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    for method in dict.fromkeys(group[3] for group in shown):
+        found = [(p, groups.get(("confirming", *c, method))) for p, c in enumerate(columns)]
+        places = [place for place, rows in found if rows]
+        heights = [100 * np.mean([int(row["exact"]) for row in rows]) for _, rows in found if rows]
+        if method == "dbrm":
+            bars = axes.bar(places, heights, 0.6, color=BLUE, label=method)
+            axes.bar_label(bars, fmt="%.0f", fontsize=8, padding=2)
+        else:
+            marker, shift = PEERS.get(method, ("x", 0.0))
+            moved = [place + shift for place in places]
+            axes.scatter(moved, heights, marker=marker, label=method, **OPEN)
+    for place, column in enumerate(columns):
+        if column in GOALS:
+            goal = 100 * GOALS[column]
             axes.plot([place - 0.35, place + 0.35], [goal, goal], color="black", linewidth=1)
-    axes.set_xticks(np.arange(len(shown)), labels, fontsize=8)
+    labels = [f"{budget} s\nnoise {_percent(noise)}" for budget, noise in columns]
+    axes.set_xticks(np.arange(len(columns)), labels, fontsize=8)
     axes.set_ylabel("found exactly, % (line: goal)")
     axes.set_ylim(0, 100)
     axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
     figure.savefig(RESULTS / "formulas.png", dpi=150)
     plt.close(figure)
 
@@ -209,7 +223,8 @@ A law is found *exactly* if the most probable model
 
 * is the law up to its constants: there are constants, none of them zero where the law's is not, for which the law
   differs from it by less than a thousand-millionth of the law's weakest term (root mean square) over 500 fresh points inside
-  and up to 500 outside the training ranges, a quarter further on each side; and
+  and up to 500 outside the training ranges, a quarter further on each side (by less than 2e-5 for pyoperon, which predicts
+  in single precision: approximations to five digits count as laws there); and
 * has the right constants: on the same points its error is at most three times the standard error that
   estimates of the law's own constants have, the form being known (or 1e-4 of the signal, where that is larger).
 
