@@ -276,7 +276,7 @@ PEERS: Mapping[str, Peer] = {
     "xgboost": Peer(_xgboost, package="xgboost"),
     "random forest": Peer(_forest),
     "pygam": Peer(_pygam, package="pygam"),
-    "ebm": Peer(_ebm, folds=2, package="interpret"),
-    "aplr": Peer(_aplr, folds=2, package="aplr"),
+    "ebm": Peer(_ebm, package="interpret"),
+    "aplr": Peer(_aplr, package="aplr"),
     "bart": Peer(_bart, folds=2, package="bartz"),
 }
