@@ -72,7 +72,11 @@ def score_groups(posterior: Posterior, truth: Sequence[str], X: pd.DataFrame) ->
         members = left & (np.abs(leader @ found) >= RELATED)
         members[np.argmax(left)] = True
         left &= ~members
-        probability.append(posterior._probability_of_any(order[members].tolist()))
+        # Their sum is a bound; below the first bin nothing is counted.
+        positions = order[members]
+        if posterior._inclusion[positions].sum() <= EDGES[0]:
+            continue
+        probability.append(posterior._probability_of_any(positions.tolist()))
         happened.append(bool(np.any(np.abs(leader @ true) >= RELATED)))
     return reliability("group", np.array(probability), np.array(happened, dtype=np.bool_))
 
