@@ -227,11 +227,9 @@ def _section(frame: pd.DataFrame, half: str, group: str) -> list[str]:
 
 
 OLDER = (
-    "That is so of dbrm on the confirming half, at commit 2ff05bc (mcycle and GAGurine at c77498c, fgl and Fishing at cb449d0 and fef499d of 2026-11-18), with other programs on the same "
-    "cores: seconds are inflated by a factor of up to one and a half. APLR ran on the confirming half only, EBM on all tables there and on the smaller ones of the other. "
-    "All other rows are of 2026-11-16, those of dbrm on the choosing half at commit 4ab9036, before certain "
-    "features settled, predictions had a remainder, and levels that are ranges of numbers had an order. The latter was thought of because of esoph: that table "
-    "counts as looked at since."
+    "That is so of dbrm, at commit 620e702, with other programs on the same cores: seconds are inflated by a factor of up to one and a half. On the confirming half EBM ran on all tables, on those with numbers on all "
+    "folds (three of them on 2026-11-19 like dbrm, two the day before), on the choosing half on the smaller ones; APLR ran on the confirming half only. All other rows are of 2026-11-16. That levels which are ranges of "
+    "numbers have an order was thought of because of esoph: that table counts as looked at since."
 )
 INTRODUCTION = """# Real tables
 

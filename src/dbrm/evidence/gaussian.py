@@ -145,7 +145,8 @@ class GaussianEngine(AbstractEngine):
         _, total, unit = self._target
         n = float(self.n_rows if self.weights is None else self.weights.sum())
         with np.errstate(over="ignore"):
-            largest = np.max(np.abs(self.response)) / unit
+            used = True if self.weights is None else self.weights > 0
+            largest = np.max(np.abs(self.response), initial=0.0, where=used) / unit
             floor = max(SMALLEST_FRACTION, _EPSILON**2 * n * largest**2 / total)
             if not total > np.finfo(float).tiny:
                 # Nothing varies: no model explains more than the intercept does.
@@ -300,19 +301,24 @@ class GaussianEngine(AbstractEngine):
             return np.array(left) / total
 
     @cached_property
-    def _shape_through_origin(self) -> GaussianShape:
-        """Sum of squares about zero, and one more degree of freedom, where the mean is known."""
+    def _through_origin(self) -> tuple[GaussianShape, float]:
+        """The response about zero, and the share of its sum of squares that is about its mean."""
         y = self.response if self.offset is None else self.response - self.offset
-        n, total, unit = self.shape.n, self.shape.total, self._target[2]
+        _, total, unit = self._target
         weights = np.ones_like(y) if self.weights is None else self.weights
+        used = weights > 0
         with np.errstate(over="ignore"):
-            squares = np.float64(weights @ (y / unit) ** 2) * unit * unit
-        about_zero = float(min(max(squares, total), np.finfo(float).max))
-        floor = self.shape.floor * (total / about_zero)
-        return GaussianShape(n=n + 1.0, total=about_zero, floor=floor)
+            squares = max(float(weights[used] @ (y[used] / unit) ** 2), total)
+            about_zero = np.float64(squares) * unit * unit
+        bounded = min(max(float(about_zero), self.shape.total), np.finfo(float).max)
+        share = total / squares
+        floor = self.shape.floor * share
+        return GaussianShape(self.shape.n, float(bounded), floor, of_mean=0.0), share
 
     def _log_factor_of_zero(self, left: float, fraction: float, size: int) -> float:
         """Log Bayes factor of no intercept; what is left is not less than rounding leaves."""
+        if not left < inf:
+            return -inf
         floor = self.shape.floor
         least = floor if floor > SMALLEST_FRACTION else ROUNDING_OF_ROWS
         excess = max(left, least) / max(fraction, least) - 1.0
@@ -375,8 +381,8 @@ class GaussianEngine(AbstractEngine):
             value += log_mixture(self.zero_intercept, log_factor)
             intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
         if not intercept:
-            shape = self._shape_through_origin
-            fraction = max(left, self.shape.floor) * (self.shape.total / shape.total)
+            shape, share = self._through_origin
+            fraction = max(left, self.shape.floor) * share
         fraction = min(max(fraction, shape.floor), 1.0)
         always = np.empty((self.n_rows, 0)) if self.always is None else self.always
         design = np.hstack([always, columns])

@@ -66,7 +66,8 @@ class RootScale:
         y = engine.response[used]
         if engine.offset is not None or n < _FEWEST_ROWS or not y.min() >= 0.0 or not y.any():
             return None
-        if isinstance(engine.prior, KnownVariance):
+        extreme = not np.finfo(float).tiny < engine.shape.total < np.finfo(float).max
+        if extreme or isinstance(engine.prior, KnownVariance):
             return None
         origin, mean = 0.0, float(np.average(y, weights=weights[used]))
         zeros = y <= _ZERO * mean

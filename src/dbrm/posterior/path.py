@@ -145,8 +145,12 @@ def _submodels(posterior: "Posterior") -> Iterator[_Candidate]:
 
 def _evaluated(problem: Problem, features: list[Feature], masks: Masks) -> Iterator[_Candidate]:
     """Models of some features."""
-    prepared = problem.prepare(features, evaluate(features, problem.table)[0])
-    values, _ = prepared.log_evidence(masks)
+    engine, columns = problem.engine, evaluate(features, problem.table)[0]
+    if isinstance(engine, GaussianEngine) and engine.zero_intercept:
+        # Populations compare models as if all had an intercept.
+        values, _ = engine.log_evidence_of(columns, masks)
+    else:
+        values, _ = problem.prepare(features, columns).log_evidence(masks)
     prior = problem.prior_terms([problem.model_prior.feature_log_prior(f) for f in features])
     log_prior = prior.of(masks)
     for mask, evidence, price in zip(masks, values.tolist(), log_prior.tolist(), strict=True):

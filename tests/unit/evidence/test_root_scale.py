@@ -150,6 +150,13 @@ def test_units_do_not_matter_under_any_prior(prior):
     assert factor(1e3) == pytest.approx(factor(1.0), abs=1e-6)
 
 
+def test_no_root_where_squares_are_no_numbers():
+    y = np.linspace(0.0, 5.0, 40)
+    assert RootScale.of(engine(1e-100 * y)) is not None
+    assert RootScale.of(engine(1e-170 * y)) is None
+    assert RootScale.of(engine(1e160 * y)) is None
+
+
 def test_no_root_beside_a_known_variance():
     y = np.linspace(0.0, 5.0, 40)
     assert RootScale.of(GaussianEngine(y, KnownVariance(1.0))) is None

@@ -9,6 +9,7 @@ from scipy import integrate
 import dbrm
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import GaussianEngine, Jeffreys, ZellnerSiow
+from dbrm.evidence.coefficient_priors import BIC, EBLocal, GPrior
 from dbrm.evidence.zero_intercept import log_factor_of_zero, log_mixture
 
 
@@ -193,6 +194,59 @@ def test_residuals_without_an_intercept_may_exceed_those_about_the_mean(rng):
     assert fit.log_likelihood == pytest.approx(-20 * (log(2 * np.pi * left) + 1), abs=0.1)
 
 
+@pytest.mark.parametrize("prior", [ZellnerSiow(), EBLocal(), Jeffreys(), GPrior(1e20)], ids=repr)
+def test_small_errors_of_a_large_mean_keep_their_digits(prior, rng):
+    """A residual fraction of 1e-16 about zero; where one is taken off it, nothing is left."""
+    columns = 1000.0 + rng.uniform(size=(100, 1))
+    response = 2.0 * columns[:, 0] + 1e-5 * rng.normal(size=100)
+    fit = engines(response, prior=prior)[1].fit(columns)
+    assert not fit.has_intercept
+    least = residual_sum(columns, response) / 99
+    assert fit.dispersion == pytest.approx(least, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("prior", "degrees_of_freedom"),
+    [
+        (Jeffreys(), 19.0),
+        (Jeffreys(degrees_of_freedom="n"), 20.0),
+        (BIC(), 19.0),
+        (GPrior("n"), 20.0),
+    ],
+    ids=repr,
+)
+def test_a_known_mean_takes_no_degree_of_freedom(prior, degrees_of_freedom, rng):
+    """And the sample size, which is g of a unit-information prior, stays what it is."""
+    columns = rng.uniform(1.0, 3.0, (20, 1))
+    response = 2.0 * columns[:, 0] + 0.1 * rng.normal(size=20)
+    fit = engines(response, prior=prior)[1].fit(columns)
+    assert not fit.has_intercept
+    assert fit.degrees_of_freedom == degrees_of_freedom
+    if isinstance(prior, GPrior):
+        slope = np.linalg.lstsq(columns, response, rcond=None)[0][0]
+        assert fit.coefficients[1] == pytest.approx(20.0 / 21.0 * slope)
+
+
+def test_columns_that_depend_on_each_other_about_zero_have_an_intercept(rng):
+    columns = 1e6 + rng.normal(size=(8, 2))
+    response = columns @ [1.0, -1.0] + 0.01 * rng.normal(size=8)
+    engine = GaussianEngine(response, ZellnerSiow(), zero_intercept=0.999)
+    assert engine._fractions_through_origin(columns, np.ones((1, 2), dtype=bool))[0] == np.inf
+    assert engine.fit(columns).has_intercept
+
+
+def test_rows_of_weight_zero_do_not_count(data):
+    columns, response = data
+    weights = np.ones(40)
+    weights[0] = 0.0
+    expected = engines(response[1:])[1].fit(columns[1:])
+    for outside in (1e12, 1e160):
+        response = np.concatenate([[outside], response[1:]])
+        fit = engines(response, weights=weights)[1].fit(columns)
+        np.testing.assert_allclose(fit.coefficients, expected.coefficients, rtol=1e-9)
+        assert fit.dispersion == pytest.approx(expected.dispersion, rel=1e-9)
+
+
 def test_perfect_fits_have_a_factor_of_rounding_size(data):
     """Rounding errors are no intercept: without noise the law has none, and 1 where it is 1."""
     columns, _ = data
@@ -245,6 +299,29 @@ def test_an_intercept_is_kept_where_there_is_one_and_by_default(law):
         assert dbrm.fit(x, y, transforms=others, **SMALL).best_model.fit.has_intercept
     offered = {"transforms": ["sin"], "zero_intercept": 0.5}
     assert not dbrm.fit(x, y, **offered, **SMALL).best_model.fit.has_intercept
+
+
+def test_the_path_has_the_probability_of_the_model():
+    """The best model, among its own submodels again, has the price of its intercept there, too."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(1.0, 4.0, (60, 2))
+    y = 5.0 + 2.0 * x[:, 0] + 0.3 * rng.normal(size=60)
+    posterior = dbrm.fit(x, y, transforms="laws", **SMALL)
+    best, path = posterior.models.iloc[0], posterior.path
+    assert posterior.best_model.fit.has_intercept
+    row = path[[tuple(features) == tuple(best["features"]) for features in path["features"]]]
+    assert row["log_evidence"].iloc[0] == pytest.approx(best["log_evidence"], abs=1e-6)
+    assert row["probability"].iloc[0] == pytest.approx(best["probability"], rel=1e-6)
+
+
+def test_an_exact_law_of_a_large_mean_is_saved_and_has_intervals(tmp_path):
+    x = 1000.0 + np.random.default_rng(4).uniform(size=(80, 1))
+    posterior = dbrm.fit(x, 2.0 * x[:, 0], transforms="laws", **SMALL)
+    assert posterior.best_model.fit.dispersion > 0.0
+    posterior.save(tmp_path / "law.dbrm")
+    np.testing.assert_allclose(dbrm.load(tmp_path / "law.dbrm").predict(x), 2.0 * x[:, 0])
+    low, high = posterior.predict_interval(x).T
+    assert np.all(low < high)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, np.nan])

@@ -38,11 +38,15 @@ class GaussianShape:
         :math:`\mathrm{TSS} = \sum_i (y_i - \bar y)^2`.
     floor
         Smallest residual fraction that can be distinguished from a perfect fit.
+    of_mean
+        Degrees of freedom that the mean takes: none where it is known to be zero, and `total` is
+        about zero.
     """
 
     n: float
     total: float
     floor: float
+    of_mean: float = 1.0
 
 
 @final

@@ -213,5 +213,5 @@ class AIC(CoefficientPrior):
 
 def _least_squares_summary(size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
     """The usual t intervals: flat prior on the coefficients, n - p - 1 degrees of freedom."""
-    df = max(shape.n - size - 1, 1.0)
+    df = max(shape.n - size - shape.of_mean, 1.0)
     return GaussianSummary(1.0, fraction * shape.total / df, df)

@@ -99,7 +99,7 @@ class GPrior(CoefficientPrior):
 
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
         g = self.value_of_g(shape.n)
-        return shrunken_summary(g / (1.0 + g) if size else 1.0, fraction, shape)
+        return shrunken_summary(1.0 / (1.0 + g) if size else 0.0, fraction, shape)
 
     def glm_table(self, sizes: IntArray, n: float) -> GlmTable:
         g = self.value_of_g(n)
@@ -142,10 +142,10 @@ class EBLocal(CoefficientPrior):
 
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
         if size == 0:
-            return shrunken_summary(1.0, fraction, shape)
-        rest = max(shape.n - 1 - size, 0.0)
+            return shrunken_summary(0.0, fraction, shape)
+        rest = max(shape.n - shape.of_mean - size, 0.0)
         ratio = fraction * size / max((1.0 - fraction) * rest, fraction * size)
-        return shrunken_summary(1.0 - ratio, fraction, shape)
+        return shrunken_summary(ratio, fraction, shape)
 
     def glm_table(self, sizes: IntArray, n: float) -> GlmTable:  # noqa: ARG002
         p = 0.5 * sizes.astype(np.float64)
@@ -161,15 +161,15 @@ class EBLocal(CoefficientPrior):
         )
 
 
-def shrunken_summary(shrinkage: float, fraction: float, shape: GaussianShape) -> GaussianSummary:
-    r"""Posterior of a model under a g-prior with :math:`g/(1+g) = s`.
+def shrunken_summary(taken: float, fraction: float, shape: GaussianShape) -> GaussianSummary:
+    r"""Summary of a model whose least-squares slopes are multiplied by :math:`s = 1 - u`.
 
-    A :math:`t_{n-1}` with variance :math:`\mathrm{TSS}(1 - sR^2)/(n-1)`. For a mixture
-    :math:`s` is the posterior mean of :math:`g/(1+g)`.
+    A :math:`t_{n-1}` with variance :math:`\mathrm{TSS}(u + s f)/(n-1)`, where :math:`u` is
+    `taken`: :math:`1/(1+g)`, or for a mixture its posterior mean.
     """
-    df = max(shape.n - 1, 1.0)
-    variance = shape.total * (1.0 - shrinkage * (1.0 - fraction)) / df
-    return GaussianSummary(shrinkage, variance, df)
+    df = max(shape.n - shape.of_mean, 1.0)
+    variance = shape.total * (taken + (1.0 - taken) * fraction) / df
+    return GaussianSummary(1.0 - taken, variance, df)
 
 
 def _xlogx(x: FloatArray) -> FloatArray:

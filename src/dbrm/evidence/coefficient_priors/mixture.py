@@ -73,10 +73,10 @@ class MixturePrior(CoefficientPrior):
     def summary(self, size: int, fraction: float, shape: GaussianShape) -> GaussianSummary:
         mixing = self.mixing(size, shape.n) if size else None
         if mixing is None:
-            return shrunken_summary(1.0, fraction, shape)
+            return shrunken_summary(0.0, fraction, shape)
         odds = np.array([(1.0 - fraction) / fraction])
-        _, mean = gaussian_log_factors(mixing, size, shape.n, odds)
-        return shrunken_summary(1.0 - float(mean[0]), fraction, shape)
+        _, mean = gaussian_log_factors(mixing, size, shape.n + 1.0 - shape.of_mean, odds)
+        return shrunken_summary(float(mean[0]), fraction, shape)
 
 
 def gaussian_log_factors(
