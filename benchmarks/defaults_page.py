@@ -132,7 +132,10 @@ def write_page(results: pd.DataFrame, before: Mapping[str, str]) -> None:
             text += [f"### {TITLES[family]}", "", scores_table(own, before[family]), ""]
     text += [
         CALIBRATION.format(
-            related=RELATED, **{f"{what}s": calibration_error(now, what) for what in CALIBRATED}
+            related=RELATED,
+            anew=int(now["group0_n"].notna().sum()),
+            all=len(now),
+            **{f"{what}s": calibration_error(now, what) for what in CALIBRATED},
         ),
         *(f"{calibration_table(now, what)}\n" for what in CALIBRATED),
         machine(),
@@ -169,6 +172,8 @@ covariates.
   surest of those that are left, and so on. Claimed is the probability that at least one of them is in the model; true is that a
   relative of the surest made the data.
 * A *covariate* is true if it takes part in any true feature.
+
+Relatives are those of {anew} of the {all} truths: these were measured with the code of today, the others, and other choices than the defaults, before.
 
 ![Claimed against realised inclusion](defaults.png)
 """
