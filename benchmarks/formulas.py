@@ -32,8 +32,8 @@ NOISE, BUDGETS = (0.0, 0.001, 0.01, 0.1), (3.0, 20.0, 60.0)
 # constant that is not zero.
 FRESH, NEAR_POLES, ROUNDING, LIMIT, PRESENT = 500, 0.02, 1e-4, 3.0, 0.01
 # Largest distance from the law with other constants, as a share of its weakest term, by the type
-# of number a method predicts in: of 40 laws that pyoperon had in single precision one was 1.4e-5 away,
-# the others at most 1e-5, and what was no law at least 1.6e-4.
+# of number a method predicts in: of some 40 laws that pyoperon had in single precision one was 1.4e-5 away,
+# the others at most 1.1e-5, and what was no law at least 1.6e-4.
 SAME = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 2e-5}
 # A fresh point counts if the law is at most so many times as large there as in the training rows.
 _LARGEST = 3.0

@@ -228,7 +228,7 @@ def _section(frame: pd.DataFrame, half: str, group: str) -> list[str]:
 
 OLDER = (
     "That is so of dbrm, at commit 620e702, with other programs on the same cores: seconds are inflated by a factor of up to one and a half. On the confirming half EBM ran on all tables, on those with numbers on all "
-    "folds (three of them on 2026-11-19 like dbrm, two the day before), on the choosing half on the smaller ones; APLR ran on the confirming half only. All other rows are of 2026-11-16. That levels which are ranges of "
+    "folds (three of them on 2026-11-19 like dbrm, after it had been first by rank on the two of the day before), on the choosing half on the smaller ones; APLR ran on the confirming half only. All other rows are of 2026-11-16. That levels which are ranges of "
     "numbers have an order was thought of because of esoph: that table counts as looked at since."
 )
 INTRODUCTION = """# Real tables
