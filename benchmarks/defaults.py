@@ -162,7 +162,7 @@ def main() -> None:
     if not options.page:
         deadline = monotonic() + 60.0 * options.minutes
         run(plan(options.half, options.family, options.choices), deadline)
-    write_page(pd.read_csv(FILE), BEFORE)
+    write_page(pd.read_csv(FILE))
 
 
 if __name__ == "__main__":

@@ -143,7 +143,8 @@ def test_a_search_gives_the_same_numbers_again(data):
     how = {"missing": "impute", "random_state": 4, "n_chains": 1, "n_populations": 2, "sweep": 2}
     first, second = dbrm.fit(X, y, **how), dbrm.fit(X, y, **how)
     pd.testing.assert_frame_equal(first.models, second.models)
-    assert first.inclusion("a") > 0.9
+    # The column or, in one chain as short as this, a function of it.
+    assert first.covariates.set_index("covariate")["probability"]["a"] > 0.99
 
 
 def test_other_families_and_estimators(data):

@@ -10,7 +10,7 @@ import pytest
 
 import dbrm
 from dbrm.errors import InvalidSettingError, UnknownNameError
-from dbrm.evidence import Jeffreys, KnownVariance, ZellnerSiow
+from dbrm.evidence import Jeffreys, KnownVariance, Normal, ZellnerSiow
 from dbrm.evolution import Operators
 from dbrm.priors import Adaptive, Complexity, resolve_model_prior
 from dbrm.run.settings import Settings, SettingsOptions
@@ -104,16 +104,25 @@ def test_settings_are_frozen():
     ("family", "prior"),
     [
         ("gaussian", ZellnerSiow()),
-        ("binomial", Jeffreys(constant="unit_information")),
+        ("binomial", Normal(variance=1.0, standardised=True)),
         ("poisson", Jeffreys(constant="unit_information")),
         ("gamma", Jeffreys(constant="unit_information")),
     ],
 )
-def test_the_defaults_are_zellner_siow_or_unit_information_and_an_adaptive_price(family, prior):
+def test_the_defaults_are_a_prior_of_the_family_and_an_adaptive_price(family, prior):
     chosen = Settings().resolved(family, 50.0)
     assert chosen.prior == prior
     found = resolve_model_prior(chosen.penalty, n=50, n_covariates=3, n_transforms=8)
     assert found == Adaptive(n_covariates=3, n_transforms=8)
+
+
+def test_rows_in_blocks_have_a_prior_that_needs_the_likelihood_only():
+    def prior(preset=None, **settings):
+        return Settings(preset=preset).resolved("binomial", 1e6, **settings).prior
+
+    assert prior(in_blocks=True) == Jeffreys(constant="unit_information")
+    assert prior() != prior(in_blocks=True)
+    assert prior("paper_text", in_blocks=True) == prior("paper_text")
 
 
 def test_multiplicity_counts_columns_and_offered_transforms(rng):

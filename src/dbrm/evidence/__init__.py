@@ -14,6 +14,7 @@ from dbrm.evidence.coefficient_priors import (
     CoefficientPrior,
     Jeffreys,
     KnownVariance,
+    Normal,
     ZellnerSiow,
     resolve_prior,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "LatentFit",
     "Link",
     "ModelFit",
+    "Normal",
     "Observations",
     "ScoreTest",
     "ZellnerSiow",

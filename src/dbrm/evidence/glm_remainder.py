@@ -16,6 +16,10 @@ joint mode,
     + \tfrac12 \log |P| - \tfrac12 \log |X'WX + P| + c_0 ,
 
 where :math:`c_0` is the constant of the null model, as Jeffreys' prior of the intercept cancels.
+Independent normal coefficients of standardised columns, under which formulas of binary responses
+are compared with one another, are such a prior: then :math:`P` is theirs beside a remainder, too,
+and with the flat prior of the intercept the last determinant is that of the whole matrix and
+:math:`c_0 = \tfrac12 \log 2\pi`.
 
 The posterior is skewed: it reaches further away from zero than towards it, and probabilities that
 integrate over a normal around the mode are too timid, the more the better classes are
@@ -23,15 +27,15 @@ separated. To first order its mean is, from the mode, with :math:`C` the covaria
 
 .. math:: -\tfrac12\, C \sum_i w_i'\, x_i' (X'WX + P)^{-1} x_i\, (1, x_i) ,
 
-for a canonical link: of the leverage of a row that of the intercept does not count, because
-Jeffreys' prior makes up for it.
+for a canonical link: of the leverage of a row that of the intercept does not count where Jeffreys'
+prior makes up for it; under a flat one it does.
 
 It sees columns, never features. For families without a dispersion.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, log, pi, sqrt
 from typing import Protocol, Self, final
 
 import numpy as np
@@ -42,6 +46,7 @@ from scipy.stats import chi2
 from dbrm._typing import FloatArray, Matrix
 from dbrm.evidence.base import ModelFit
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior
+from dbrm.evidence.coefficient_priors.radial import Normal
 from dbrm.evidence.families import AbstractFamily
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.glm_prior import glm_prior
@@ -170,11 +175,17 @@ class GlmRemainder:
 
     @staticmethod
     def is_possible(engine: GlmEngine) -> bool:
-        """Whether Jeffreys' rule gives the prior, and the family has no dispersion."""
+        """Whether the prior is Jeffreys' rule or ridge regression; no dispersion, none fixed."""
         family = engine.family
         assert isinstance(family, AbstractFamily)
         prior = glm_prior(engine.prior, np.zeros(1, dtype=np.int64), engine.n, dispersed=False)
-        return not (prior.strict or family.has_dispersion or engine.n_always)
+        known = not prior.strict or _ridge(engine.prior) is not None
+        return known and not (family.has_dispersion or engine.n_always)
+
+    @staticmethod
+    def shares_prior(engine: GlmEngine) -> bool:
+        """Whether formulas have the same proper prior without a remainder."""
+        return _ridge(engine.prior) is not None
 
     def find_mode(
         self, columns: Matrix, ratio: float, start: FloatArray | None = None, width: float = 1.0
@@ -184,7 +195,8 @@ class GlmRemainder:
         Parameters
         ----------
         width
-            :math:`c`, the prior variance of coefficients in those of unit information.
+            :math:`c`, the prior variance of coefficients in those of unit information; not used
+            in ridge regression.
         """
         size = 1 + columns.shape[1]
         design = self._design(columns, ratio)
@@ -245,8 +257,11 @@ class GlmRemainder:
         eta = design @ mode.parameters
         below, above = (self.likelihood.at(eta + move).information for move in (-_STEP, _STEP))
         pull = (below - above) / (2.0 * _STEP)
-        factor = scipy.linalg.cholesky(mode.factor[1:] @ mode.factor[1:].T, lower=True)
-        rows = scipy.linalg.solve_triangular(factor, design[:, 1:].T, lower=True)
+        if _ridge(self.prior) is None:
+            factor = scipy.linalg.cholesky(mode.factor[1:] @ mode.factor[1:].T, lower=True)
+            rows = scipy.linalg.solve_triangular(factor, design[:, 1:].T, lower=True)
+        else:
+            rows = scipy.linalg.solve_triangular(mode.factor, design.T, lower=True)
         leverage = np.sum(rows**2, axis=0)
         covariance = mode.covariance
         shift = 0.5 * covariance @ (design.T @ (pull * leverage))
@@ -259,9 +274,13 @@ class GlmRemainder:
         """Prior precision of intercept, coefficients of these columns, and effects."""
         size = 1 + own.shape[1]
         precision = np.zeros((size + self.units.size,) * 2)
-        weights = self.null_information
-        centred = own - weights @ own / weights.sum()
-        precision[1:size, 1:size] = centred.T @ (weights[:, None] * centred) / (width * self.n)
+        ridge = _ridge(self.prior)
+        if ridge is None:
+            weights = self.null_information
+            centred = own - weights @ own / weights.sum()
+            precision[1:size, 1:size] = centred.T @ (weights[:, None] * centred) / (width * self.n)
+        else:
+            precision[1:size, 1:size] = ridge * np.eye(size - 1)
         places = np.arange(size, len(precision))
         precision[places, places] = 1.0
         return precision
@@ -284,12 +303,20 @@ class GlmRemainder:
     def _mode(
         self, slope: Slope, here: FloatArray, factor: Matrix, precision: Matrix, size: int
     ) -> Mode:
-        nothing = np.zeros(1, dtype=np.int64)
-        constant = glm_prior(self.prior, nothing, self.n, dispersed=False).table.constant[0]
-        value = slope.value - 0.5 * float(here @ precision @ here) + float(constant)
+        value = slope.value - 0.5 * float(here @ precision @ here)
         value += 0.5 * _log_determinant(precision[1:size, 1:size])
-        value -= 0.5 * _log_determinant(factor[1:] @ factor[1:].T)
+        if _ridge(self.prior) is None:
+            nothing = np.zeros(1, dtype=np.int64)
+            constant = glm_prior(self.prior, nothing, self.n, dispersed=False).table.constant[0]
+            value += float(constant) - 0.5 * _log_determinant(factor[1:] @ factor[1:].T)
+        else:
+            value += 0.5 * log(2.0 * pi) - float(np.sum(np.log(np.diag(factor))))
         return Mode(value, slope.value, here, factor, precision, size)
+
+
+def _ridge(prior: CoefficientPrior) -> float | None:
+    """Prior precision of the coefficients of standardised columns, in ridge regression."""
+    return prior.ridge if isinstance(prior, Normal) and prior.standardised else None
 
 
 def _null_information(engine: GlmEngine) -> FloatArray:

@@ -104,7 +104,10 @@ def find_remainder(
     values = found.values
     without = merged.models.log_evidence[0] + merged.models.log_prior[0]
     without -= np.log(merged.probability[0])
-    if not isinstance(engine, GaussianEngine):
+    if not (
+        isinstance(engine, GaussianEngine)
+        or (isinstance(engine, GlmEngine) and GlmRemainder.shares_prior(engine))
+    ):
         without += _log_overclaim(problem, merged, engine)
     total = float(logsumexp(values))
     probability = 1.0 / (1.0 + np.exp(min(without - total, 700.0)))

@@ -106,17 +106,19 @@ class BetaBinomial(ModelPrior):
 class Adaptive(ModelPrior):
     r"""A price per feature that the data decide: how many features there are is unknown.
 
-    A model of :math:`k` features is drawn by their number, :math:`p(k) = 1/((k+1)(k+2))`, and then
-    the features one by one, with probability :math:`q(F)` each, in any order:
+    Every number :math:`k` of features is as plausible as another, and given it they are drawn one
+    by one, with probability :math:`q(F)` each, in any order:
 
-    .. math:: p(M) = p(k)\, k! \prod_{F \in M} q(F), \qquad
-        q(x_j) = \frac{1}{p}, \qquad q(F) = 2 \, (2 (p + |\mathcal{G}|))^{-c(F)} ,
+    .. math:: p(M) \propto k! \prod_{F \in M} q(F), \qquad
+        q(x_j) = \frac{1}{2p}, \qquad
+        q(F) = \frac{1}{(p + |\mathcal{G}|)^2} \, \{2 (p + |\mathcal{G}|)\}^{2 - c(F)} ,
 
-    with :math:`p` covariates and :math:`|\mathcal{G}|` transforms: a covariate is one of
-    :math:`p`, a made feature one of about :math:`(p + |\mathcal{G}|)^c` of its complexity
-    :math:`c`, and every further unit of complexity is half as plausible. One more feature costs
-    :math:`-\log q(F) - \log(k+1)` nats and a little: the more there are already, the less. That is
-    what a rate of features that is not known comes to (Scott and Berger 2010, for given columns).
+    with :math:`p` covariates and :math:`|\mathcal{G}|` transforms. Covariates have one half
+    together, and so have functions of one covariate and products of two, :math:`c = 2`, of which
+    there are about :math:`(p + |\mathcal{G}|)^2 / 2`; every further unit of the complexity
+    :math:`c` is one of :math:`p + |\mathcal{G}|` and half as plausible. One more feature costs
+    :math:`-\log q(F) - \log(k+1)` nats: the more there are already, the less. That is what a rate
+    of features that is not known comes to (Scott and Berger 2010, for given columns).
     """
 
     n_covariates: int
@@ -125,11 +127,11 @@ class Adaptive(ModelPrior):
 
     def feature_log_prior(self, feature: Feature) -> float:
         if feature.complexity <= 1:
-            return -log(max(self.n_covariates, 1))
-        return log(2.0) - feature.complexity * self._unit
+            return -log(2.0 * max(self.n_covariates, 1))
+        return log(4.0) - feature.complexity * self._unit
 
     def size_log_prior(self, sizes: IntArray) -> FloatArray:
-        return np.asarray(gammaln(sizes + 1.0) - np.log((sizes + 1.0) * (sizes + 2.0)))
+        return np.asarray(gammaln(sizes + 1.0))
 
     def latent_log_prior(self, complexity: int) -> float:
         """A unit costs as much as one of a made feature."""

@@ -93,7 +93,7 @@ def unsupported_reason(settings: Settings) -> str:
     family = find_family(settings.family)
     if settings.preset == "paper_code" and family.exact_link is None:
         return "preset='paper_code' fits models as the scripts did, in memory; leave it out"
-    prior = settings.resolved(family, 1e6).prior
+    prior = settings.resolved(family, 1e6, in_blocks=True).prior
     assert prior is not None
     return unsupported_out_of_core(family, settings.link, resolve_prior(prior))
 

@@ -7,15 +7,29 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from dbrm.evidence import AbstractFamily, Jeffreys, KnownVariance, ZellnerSiow
+from dbrm.evidence import (
+    AbstractFamily,
+    CoefficientPrior,
+    Jeffreys,
+    KnownVariance,
+    Normal,
+    ZellnerSiow,
+)
 from dbrm.evolution import Operators
 from dbrm.priors import Complexity
 
 __all__ = ["PRESETS", "preset_choices", "transforms_of_preset"]
 
+_UNIT_INFORMATION = Jeffreys(constant="unit_information")
+
 
 def preset_choices(
-    preset: str | None, family: AbstractFamily, n: float, *, long_tail: bool = False
+    preset: str | None,
+    family: AbstractFamily,
+    n: float,
+    *,
+    long_tail: bool = False,
+    in_blocks: bool = False,
 ) -> dict[str, Any]:
     """Values of the settings that a preset decides.
 
@@ -26,8 +40,13 @@ def preset_choices(
     long_tail
         Whether a Gaussian response has a long tail, so that a handful of rows decide. Then the
         defaults are strict, see docs/decisions/0018.
+    in_blocks
+        Whether rows are visited in blocks: then the default prior is one that needs no more than
+        the likelihood of a model, and there are rows enough for it.
     """
     choices = _CHOICES[preset](family, n)
+    if preset is None and in_blocks and family.exact_link is None:
+        choices |= {"prior": _UNIT_INFORMATION}
     if preset is None and long_tail:
         choices |= {"prior": Jeffreys(), "penalty": "bic"}
     return choices
@@ -50,9 +69,15 @@ def transforms_of_preset(preset: str | None, transforms: Any) -> Any:
 
 def _default(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: ARG001
     """The defaults, chosen by the comparison in docs/decisions/0018."""
-    exact = family.exact_link is not None
+    prior: CoefficientPrior = _UNIT_INFORMATION
+    if family.exact_link is not None:
+        prior = ZellnerSiow()
+    elif family.has_trials:
+        # Jeffreys' rule takes the highest likelihood for the evidence: too much where a formula
+        # separates the classes.
+        prior = Normal(variance=1.0, standardised=True)
     return {
-        "prior": ZellnerSiow() if exact else Jeffreys(constant="unit_information"),
+        "prior": prior,
         "penalty": "adaptive",
         "transforms": "smooth",
         "operators": Operators(),

@@ -73,7 +73,9 @@ def build_problem(inputs: RunInputs) -> Problem:
     family = find_family(inputs.settings.family)
     family = family.adapted_to(table.values, seen.response, seen.weights)
     long_tail = _has_long_tail(inputs, family)
-    settings = inputs.settings.resolved(family, inputs.observations.n, long_tail=long_tail)
+    settings = inputs.settings.resolved(
+        family, inputs.observations.n, long_tail=long_tail, in_blocks=rows is not None
+    )
     # The defaults or the preset have filled in what the user left open.
     assert settings.transforms is not None
     transforms = resolve_transforms(settings.transforms)

@@ -86,8 +86,10 @@ class Settings:
         probit, cloglog, log, inverse or a `Link`. ``None`` is the family's own link.
     prior
         Prior of the coefficients: a name, a mapping with ``"name"`` and options, or a
-        `CoefficientPrior`. Without a preset ``"zellner-siow"`` for a Gaussian response, and
-        ``"jeffreys"`` with the constant ``"unit_information"`` for others.
+        `CoefficientPrior`. Without a preset ``"zellner-siow"`` for a Gaussian response,
+        ``"normal"`` with variance one and ``standardised=True`` for a binary one, and
+        ``"jeffreys"`` with the constant ``"unit_information"`` for others, and for a binary one
+        whose rows are visited in blocks.
     penalty
         Prior of the model: ``"adaptive"`` (default without a preset), ``"aic"``, ``"bic"``,
         ``"multiplicity"``, :math:`-\log a` per unit of complexity, or a `ModelPrior`.
@@ -614,15 +616,23 @@ class Settings:
         return {name: text for name, text in texts.items() if text != usual[name]}
 
     def resolved(
-        self, family: str | AbstractFamily, n: float, *, long_tail: bool = False
+        self,
+        family: str | AbstractFamily,
+        n: float,
+        *,
+        long_tail: bool = False,
+        in_blocks: bool = False,
     ) -> "Settings":
         """Fill in what is left to the defaults or the preset.
 
-        `n` counts the observations, `long_tail` tells whether a handful of them decide.
+        `n` counts the observations, `long_tail` tells whether a handful of them decide,
+        `in_blocks` whether the rows are visited in blocks.
         """
         # The strict prior and the strict price belong together: alone, neither is one.
         strict = long_tail and self.prior is None and self.penalty is None
-        choices = preset_choices(self.preset, find_family(family), n, long_tail=strict)
+        choices = preset_choices(
+            self.preset, find_family(family), n, long_tail=strict, in_blocks=in_blocks
+        )
         open_ = {name: value for name, value in choices.items() if getattr(self, name) is None}
         resolved = replace(self, **open_)
         return replace(resolved, transforms=transforms_of_preset(self.preset, resolved.transforms))

@@ -11,6 +11,7 @@ from dbrm.evidence.glm_remainder import GlmRemainder
 from dbrm.status import Status
 
 QUICK = {"n_chains": 1, "n_populations": 3, "sweep_projections": False, "random_state": 1}
+UNIT = {"name": "jeffreys", "constant": "unit_information"}
 N_WEAK = 15
 
 
@@ -131,12 +132,12 @@ def test_levels_of_few_rows_survive_a_file(broods, tmp_path):
 def curves(draw, n):
     """Ten covariates with weak effects that bend, beside noise."""
     X = pd.DataFrame(draw.uniform(-2, 2, size=(n, 10)), columns=[f"x{j}" for j in range(10)])
-    return X, 0.5 * np.abs(X).sum(axis=1).to_numpy(), draw.normal(size=n)
+    return X, 0.4 * np.abs(X).sum(axis=1).to_numpy(), draw.normal(size=n)
 
 
 def test_weak_effects_may_bend():
     draw = np.random.default_rng(11)
-    X, mean, noise = curves(draw, 150)
+    X, mean, noise = curves(draw, 200)
     settings = {**QUICK, "transforms": ["exp"]}
     posterior = dbrm.fit(X, mean + noise, **settings)
     assert posterior.remainder > 0.8
@@ -150,7 +151,7 @@ def test_weak_effects_may_bend():
 def pairs(draw, n):
     """Six covariates of which each two together matter a little."""
     X = pd.DataFrame(draw.normal(size=(n, 6)), columns=list("abcdef"))
-    mean = sum(0.4 * X.iloc[:, i] * X.iloc[:, j] for i in range(6) for j in range(i))
+    mean = sum(0.25 * X.iloc[:, i] * X.iloc[:, j] for i in range(6) for j in range(i))
     return X + 3.0, mean.to_numpy(), draw.normal(size=n)
 
 
@@ -219,7 +220,8 @@ def test_a_few_strong_effects_of_classes_need_none():
     assert dbrm.fit(X, y, family="binomial", **QUICK).remainder < 0.5
 
 
-def test_formulas_that_separate_classes_do_not_outweigh_a_remainder():
+@pytest.fixture(scope="module")
+def separable():
     """Sixteen columns tell the classes apart together; a few of them do so by chance."""
     draw = np.random.default_rng(41)
 
@@ -230,17 +232,30 @@ def test_formulas_that_separate_classes_do_not_outweigh_a_remainder():
 
     (X, y), (new, truth) = rows(70), rows(1_000)
     new = new.clip(X.min(), X.max(), axis=1)
-    posterior, alone = (
-        dbrm.fit(X, y, family="binomial", remainder=remainder, **QUICK)
-        for remainder in (None, False)
-    )
 
-    def loss(found):
+    def loss(**settings):
+        """Log loss of new rows, and the posterior."""
+        found = dbrm.fit(X, y, family="binomial", **QUICK, **settings)
         p = found.predict(new)
-        return -np.mean(np.log(np.where(truth == 1, p, 1 - p)))
+        return -np.mean(np.log(np.where(truth == 1, p, 1 - p))), found
 
+    return loss
+
+
+def test_formulas_that_separate_classes_do_not_outweigh_a_remainder(separable):
+    """Under Jeffreys' rule, which takes the highest likelihood for the evidence."""
+    loss, posterior = separable(prior=UNIT)
     assert posterior.remainder > 0.8
-    assert loss(posterior) < loss(alone)
+    assert loss < separable(prior=UNIT, remainder=False)[0]
+
+
+def test_formulas_that_separate_classes_are_not_believed(separable):
+    """By the default: its prior is proper, and coefficients of standardised columns small."""
+    loss, posterior = separable(remainder=False)
+    before, jeffreys = separable(prior=UNIT, remainder=False)
+    assert loss < 0.85 * before
+    assert len(posterior.best_model.features) < len(jeffreys.best_model.features)
+    assert np.abs(posterior.best_model.fit.coefficients).max() < 2.0
 
 
 def test_classes_that_a_column_separates_are_predicted_by_it():

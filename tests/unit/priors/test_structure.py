@@ -1,7 +1,7 @@
 """Tests of `dbrm.priors`: the model priors and their names."""
 
 from itertools import combinations
-from math import comb, inf, log
+from math import comb, exp, inf, log
 
 import numpy as np
 import pytest
@@ -162,26 +162,26 @@ def test_projections_are_no_logic_trees():
 def test_an_adaptive_price_falls_with_the_number_of_features():
     prior = resolve_model_prior("adaptive", n=100, n_covariates=10, n_transforms=6)
     assert prior == Adaptive(10, 6)
-    sizes = prior.size_log_prior(np.arange(40))
-    steps = np.diff(sizes)
-    assert np.all(np.diff(steps) > 0)
-    # One more beside k others: k + 1 orders more, and the next smaller probability of the size.
-    for k in range(39):
-        assert steps[k] == pytest.approx(log(k + 1) + log((k + 1) / (k + 3)))
+    steps = np.diff(prior.size_log_prior(np.arange(40)))
+    # One more beside k others: k + 1 orders more.
+    np.testing.assert_allclose(steps, np.log(np.arange(1, 40)))
 
 
 def test_an_adaptive_prior_is_one_over_the_number_of_such_features():
     prior = Adaptive(10, 6)
-    assert prior.feature_log_prior(dbrm.parse_feature("x")) == pytest.approx(-log(10))
+    assert prior.feature_log_prior(dbrm.parse_feature("x")) == pytest.approx(-log(20))
     for text, complexity, _ in TABLE[1:]:
-        expected = -complexity * log(16) - (complexity - 1) * log(2)
+        expected = -2 * log(16) - (complexity - 2) * log(32)
         assert prior.feature_log_prior(dbrm.parse_feature(text)) == pytest.approx(expected)
     assert prior.latent_log_prior(2) == pytest.approx(-2 * log(32))
 
 
-def test_an_adaptive_prior_of_ordered_draws_has_mass_one():
-    """Sizes sum to one, and so do draws of one covariate after the other."""
-    sizes = Adaptive(5, 0).size_log_prior(np.arange(200_000))
-    orders = np.cumsum(np.log(np.maximum(np.arange(200_000), 1)))
-    assert np.exp(sizes - orders).sum() == pytest.approx(1.0, abs=1e-5)
-    assert 5 * np.exp(Adaptive(5, 0).feature_log_prior(dbrm.parse_feature("x"))) == pytest.approx(1)
+def test_half_the_mass_of_an_adaptive_prior_has_covariates_and_half_the_simplest_made_features():
+    """Functions of one covariate, and products of two or squares."""
+    p, functions = 10, 6
+    prior = Adaptive(p, functions)
+    simple = p * exp(prior.feature_log_prior(dbrm.parse_feature("x")))
+    made = exp(prior.feature_log_prior(dbrm.parse_feature("sin(x)")))
+    made *= p * functions + p * (p + 1) / 2
+    assert simple == pytest.approx(0.5)
+    assert made == pytest.approx(0.5, abs=0.1)
