@@ -227,8 +227,11 @@ def _section(frame: pd.DataFrame, half: str, group: str) -> list[str]:
 
 
 OLDER = (
-    "That is so of dbrm, at commit 620e702, with other programs on the same cores: seconds are inflated by a factor of up to one and a half. On the confirming half EBM ran on all tables, on those with numbers on all "
-    "folds (three of them on 2026-11-19 like dbrm, after it had been first by rank on the two of the day before), on the choosing half on the smaller ones; APLR ran on the confirming half only. All other rows are of 2026-11-16. That levels which are ranges of "
+    "That is so of dbrm on the confirming half, at commit e1c3e4e; on the choosing half its rows are of commit 620e702 of the same day, before the priors of decision 0023. Other "
+    "programs ran on the same cores: seconds are inflated by a factor of up to one and a half. On the confirming half EBM ran on all tables, on those with numbers on all "
+    "folds (three of them on 2026-11-19, after dbrm had been first by rank on the two of the day before), on the choosing half on the smaller ones; APLR ran on the confirming half only. All other rows are of 2026-11-16. "
+    "At commit 620e702 dbrm was first by rank for numbers, too (2.35, EBM 2.65): decision 0023 changes a fold of cpus from .92 to -.31, where one row is predicted with eight times its value, and twelve tables by at most .01 for the better. "
+    "That levels which are ranges of "
     "numbers have an order was thought of because of esoph: that table counts as looked at since."
 )
 INTRODUCTION = """# Real tables
