@@ -140,6 +140,8 @@ def write_page(results: pd.DataFrame) -> None:
     text += [
         CALIBRATION.format(
             related=RELATED,
+            now=len(now),
+            all=TRUTHS * len(TITLES),
             **{f"{what}s": calibration_error(now, what) for what in CALIBRATED},
         ),
         *(f"{calibration_table(now, what)}\n" for what in CALIBRATED),
@@ -156,8 +158,8 @@ with 40 to 2,000 rows, 4 to 30 covariates, and nothing, few (1 to 3) or many (5 
 in odd units, at the default effort. There are {truths} truths for each family; a hash of the name puts each into the half for
 choosing or the half for confirming. Differences are from the defaults that were replaced, the first row, paired on the truths that both have
 seen (*shared*), ± one standard error; other numbers are means over all truths of a choice. *Adaptive* is the penalty of today, *stricter
-adaptive* the one until November 2026, under which a made feature was a quarter as plausible: it is no longer there. What follows from it is
-[decision 0018](../decisions/0018-one-default-for-laws-and-tables.md).
+adaptive* the one until November 2026, under which a made feature was a quarter as plausible beside a covariate: it is no longer there. What follows from it is in
+decisions [0018](../decisions/0018-one-default-for-laws-and-tables.md) and [0023](../decisions/0023-what-inclusion-probabilities-mean.md).
 
 *Inference* is the log score of covariates: does a covariate take part in the truth, in whatever feature? *Prediction* is
 minus the mean log density of 300 new rows for Gaussian and binary responses, half their mean deviance for others.
@@ -179,7 +181,7 @@ covariates.
   relative of the surest made the data.
 * A *covariate* is true if it takes part in any true feature.
 
-The defaults of today were measured on 2026-11-19, the other choices before.
+The defaults of today were measured on {now} of the {all} truths, as far as time went, in the order of their numbers; the other choices before.
 
 ![Claimed against realised inclusion](defaults.png)
 """
