@@ -210,10 +210,15 @@ def _split_levels(
 
 
 def _rare_with_rows(rare: tuple[str, ...], counts: LevelCounts) -> tuple[str, ...]:
-    """Return the rare levels with rows to learn from, the most frequent if there are many."""
+    """Return the rare levels, the most frequent if there are many; none if all have one row.
+
+    What the variance of a column's levels is, is learnt where levels have several rows; then the
+    effect of a level with one row is known, too.
+    """
     among = set(rare)
-    enough = [level for level in counts.by_frequency if counts.rows[level] >= LEAST_ROWS]
-    kept = set([level for level in enough if level in among][:MOST_RARE_LEVELS])
+    if not any(counts.rows[level] >= LEAST_ROWS for level in rare):
+        return ()
+    kept = set([level for level in counts.by_frequency if level in among][:MOST_RARE_LEVELS])
     return tuple(level for level in rare if level in kept)
 
 

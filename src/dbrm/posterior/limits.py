@@ -6,9 +6,10 @@ that a model fitted to the training rows, its mean at a new row is held within
 
 .. math:: \bigl[a - \tfrac14(b - a)(1 + d)^{10},\; b + \tfrac14(b - a)(1 + d)^{10}\bigr] ,
 
-where :math:`d` is how far the columns of the model are outside their training ranges, in
-ranges, zero inside the box. From half a range on there is no limit, so that a correct formula can
-be extrapolated; predictions warn there (`dbrm.posterior.extrapolation`).
+where :math:`d` is how far the columns of a linear model, which goes on linearly, are outside their
+training ranges, in ranges; from half a range on there is no limit, and predictions warn
+(`dbrm.posterior.extrapolation`). Other models predict a row outside the box as one at its edge,
+:math:`d = 0`. Limits of a model of the root of the response are roots of the limits of its mean.
 
 This module sees ranges and new rows, not coefficients.
 """
@@ -19,7 +20,7 @@ from typing import final
 
 import numpy as np
 
-from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.data import Table
 from dbrm.evidence import Link, ModelFit
 from dbrm.features import Feature, Ranges, covariate
@@ -43,16 +44,19 @@ class Limits:
     ----------
     fitted
         Lowest and highest mean of each model over the training rows.
-    names, uses
-        Covariates, and which of them (columns) each model uses.
+    names, follows
+        Covariates, and which of them (columns) each model follows outside their ranges.
     ranges
         Training ranges of the covariates.
+    squares
+        Models of the root of the response, whose means are its squares; ``None`` for none.
     """
 
     fitted: Matrix
     names: tuple[str, ...]
-    uses: Masks
+    follows: Masks
     ranges: Ranges
+    squares: Mask | None = None
 
     @classmethod
     def of(
@@ -62,6 +66,8 @@ class Limits:
         features: Sequence[Feature],
         models: Sequence[IntArray],
         ranges: Ranges,
+        is_linear: Mask,
+        squares: Mask | None = None,
     ) -> "Limits":
         """Limits of models over these features."""
         names = sorted({name for f in (*always, *features) for name in f.covariates})
@@ -70,24 +76,32 @@ class Limits:
         parts = parts.reshape(len(features), len(names))
         fixed = np.array([name in inside for name in names], dtype=np.bool_)
         uses = np.array([fixed | parts[members].any(axis=0) for members in models], dtype=np.bool_)
-        return cls(fitted, tuple(names), uses.reshape(len(models), len(names)), ranges)
+        follows = uses.reshape(len(models), len(names)) & is_linear[:, None]
+        return cls(fitted, tuple(names), follows, ranges, squares)
 
     def at(self, table: Table) -> tuple[Matrix, Matrix]:
-        """Lowest and highest mean of each model (rows) at each new row.
+        """Lowest and highest mean of each model (rows) at each new row, or root of a mean.
 
         One column for all rows where all of them are inside the box.
         """
-        distance = np.zeros((len(self.uses), 1))
+        distance = np.zeros((len(self.follows), 1))
         for place, name in enumerate(self.names):
             outside = outside_by(self.ranges[covariate(name).text], table.column(name))
             if outside.any():
-                own = np.where(self.uses[:, place, None], outside, 0.0)
+                own = np.where(self.follows[:, place, None], outside, 0.0)
                 distance = np.maximum(distance, own)
         low, high = self.fitted[:, :1], self.fitted[:, 1:]
+        if self.squares is not None:
+            own = self.squares[:, None]
+            low, high = (np.where(own, np.maximum(end, 0.0) ** 2, end) for end in (low, high))
         with np.errstate(invalid="ignore"):
             reach = _RANGES * (high - low) * (1.0 + np.minimum(distance, FAR)) ** _DEGREE
         reach = np.where(distance < FAR, reach, np.inf)
-        return low - reach, high + reach
+        low, high = low - reach, high + reach
+        if self.squares is None:
+            return low, high
+        low, high = (np.where(own, np.sqrt(np.maximum(end, 0.0)), end) for end in (low, high))
+        return low, high
 
 
 def outside_by(limits: tuple[float, float], column: Column) -> FloatArray:

@@ -255,6 +255,7 @@ class AveragedModels:
                 weights, locations, shifts, leverages = predictor
                 own_shift = self._shift_inside(shift[part])
                 locations = np.clip(locations, low + own_shift, high + own_shift)
+                leverages = self._within(locations, leverages, high)
                 within = (weights, locations, shifts, leverages)
                 yield part, within, None, (design[part], own)
             else:
@@ -262,6 +263,27 @@ class AveragedModels:
                 with np.errstate(over="ignore", invalid="ignore"):
                     highest = high * np.exp(shift[part]) if logarithm else high
                 yield part, predictor, highest, (design[part], own)
+
+    def _within(self, locations: Matrix, leverages: Matrix, highest: Matrix) -> Matrix:
+        """Leverages of models of the root for which the mean of the square is within its limit.
+
+        What is uncertain about a root adds to the mean of its square.
+        """
+        if self.squares is None:
+            return leverages
+        variances = self._student_variances[self.squares, None]
+        room = highest[self.squares] ** 2 - locations[self.squares] ** 2
+        held = leverages.copy()
+        held[self.squares] = np.minimum(leverages[self.squares], np.maximum(room, 0.0) / variances)
+        return held
+
+    @cached_property
+    def _student_variances(self) -> FloatArray:
+        """Variances of the t distributions of models, per unit of leverage."""
+        df = np.array([fit.degrees_of_freedom for fit in self.fits])
+        dispersions = np.array([fit.dispersion for fit in self.fits])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return dispersions * np.where(df > 2, 1.0 / np.maximum(1.0 - 2.0 / df, 0.0), np.inf)
 
     @property
     def _identity(self) -> bool:
@@ -273,7 +295,8 @@ class AveragedModels:
         unlimited = self.glm is None or self.glm.link.mean_interval[1] == np.inf
         if not self.hold or not unlimited:
             return None
-        return Limits.of(self.fitted, self.always, self.features, self.models, self.ranges)
+        own = (self.features, self.models, self.ranges, self.is_linear, self.squares)
+        return Limits.of(self.fitted, self.always, *own)
 
     def _predictor(
         self, design: Matrix, linear: Matrix | None, shift: Column, places: Sequence[Any] | None

@@ -233,6 +233,7 @@ def _fit_models(
         members = np.union1d(places, own[mask])
         change = _to_features(kind, own[mask], places, members)
         fit, shift = _fit_in_features(kind, search.columns[:, mask], float(ratio), change)
+        fit = _with_unseen_levels(fit, kind, float(ratio), 1 + np.searchsorted(members, places))
         fitted[row] = fit.status is not Status.NOT_CONVERGED
         if fitted[row]:
             models.append(members)
@@ -305,3 +306,28 @@ def _fit_in_features(
         covariance=full @ covariance @ full.T,
     )
     return fit, full @ found.shift
+
+
+def _with_unseen_levels(fit: ModelFit, kind: Kind, ratio: float, positions: IntArray) -> ModelFit:
+    r"""The fit with what is not known of levels that no training row has.
+
+    Their effects are drawn as those of the others are, :math:`u \sim N(0, \tau \sigma^2)`. With
+    :math:`\sum_j z_j = 1` in every row for the columns of the known levels, what such a level
+    adds is :math:`u (1 - \sum_j z_j)`, zero at known levels, with mean zero elsewhere.
+    Not of several classes.
+
+    Parameters
+    ----------
+    positions
+        Of the features of the remainder among the coefficients.
+    """
+    if fit.joint is not None:
+        return fit
+    covariance = fit.covariance.copy()
+    for levels in kind.columns.levels:
+        direction = np.zeros(len(covariance))
+        direction[0] = 1.0
+        direction[positions[levels]] = -1.0
+        variance = ratio / kind.remainder.units[levels[0]] ** 2
+        covariance += variance * np.outer(direction, direction)
+    return replace(fit, covariance=covariance)

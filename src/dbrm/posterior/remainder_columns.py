@@ -6,7 +6,7 @@ columns about their means, :math:`(x - \bar x)(z - \bar z)`, so that they are fr
 effects of both.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 
 from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
-from dbrm.data import Recipe, Table
+from dbrm.data import ColumnRule, Recipe, Table
 from dbrm.features import Feature, covariate, get_transform, modify, multiply
 
 __all__ = ["Covariates", "RemainderColumns"]
@@ -52,6 +52,8 @@ class RemainderColumns:
         Group of each column, and the prior mean of the log variance of each group.
     owner
         Covariate of the user's table that each column belongs to; -1 for products.
+    levels
+        Positions of the columns of levels of which every row has one, for each such covariate.
     """
 
     features: tuple[Feature, ...]
@@ -62,6 +64,7 @@ class RemainderColumns:
     groups: IntArray
     centre: FloatArray
     owner: IntArray
+    levels: tuple[IntArray, ...] = ()
 
     def with_variances(self, log_variances: FloatArray) -> "RemainderColumns":
         """In units in which all effects have the same variance, given those of the groups."""
@@ -82,11 +85,14 @@ class _Covariate:
         standard deviations.
     doubled
         Position of a long-tailed column that is there on the log scale, too; otherwise -1.
+    complete
+        Positions of columns of levels of which every row has one; empty if there are none.
     """
 
     straight: IntArray
     alike: bool
     doubled: int
+    complete: IntArray
 
     def columns(self, *, logs: bool) -> IntArray:
         """Its columns, with the logarithm alone where it is there on both scales."""
@@ -111,7 +117,9 @@ class Covariates:
             both = rule.log_scale is not None and {rule.name, rule.log_column} <= place.keys()
             doubled = place[rule.name] if both else -1
             if own.size:
-                parts.append(_Covariate(own, rule.kind == "categorical", doubled))
+                is_levels = rule.kind == "categorical"
+                complete = _complete(table, rule, place) if is_levels else own[:0]
+                parts.append(_Covariate(own, is_levels, doubled, complete))
         return cls(table, tuple(parts))
 
     @cached_property
@@ -166,6 +174,8 @@ class Covariates:
             constants[places] = means[left] * means[right]
             groups.append(self._products(products))
         count = len(self.parts)
+        place_of = {int(j): place for place, j in enumerate(used)}
+        levels = [[place_of[int(j)] for j in part.complete] for part in self.parts]
         return RemainderColumns(
             features=tuple(features),
             values=np.hstack([group.values for group in groups]),
@@ -179,6 +189,7 @@ class Covariates:
             owner=np.repeat(
                 [group.owner for group in groups], [group.units.size for group in groups]
             ),
+            levels=tuple(np.array(own) for own in levels if own),
         )
 
     def strongest_pairs(self, strength: FloatArray, most: int) -> list[tuple[int, int]]:
@@ -233,6 +244,20 @@ class Covariates:
             columns.append(own * unit[left] * unit[right])
             scales.append(unit[left] * unit[right] * size)
         return _Group(np.hstack(columns), -1, _PRODUCTS, np.concatenate(scales))
+
+
+def _complete(table: Table, rule: ColumnRule, place: Mapping[str, int]) -> IntArray:
+    """Positions of the columns of levels of which every row has one.
+
+    Those of levels, with the one that rare levels share; or, if that one is not there, those of
+    single levels. Empty if neither are complete.
+    """
+    single = set(rule.own_columns)
+    for names in (set(rule.outputs) - single, set(rule.outputs) - {f"{rule.name}[{rule.pool}]"}):
+        own = np.array(sorted(place[name] for name in names & place.keys()), dtype=np.int64)
+        if own.size and np.all(table.values[:, own].sum(axis=1) == 1.0):
+            return own
+    return np.empty(0, dtype=np.int64)
 
 
 @final

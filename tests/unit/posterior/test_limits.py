@@ -12,9 +12,9 @@ from dbrm.posterior.limits import Limits, outside_by
 NAMES = ("a", "b")
 
 
-def limits_at(rows, fitted=((0.0, 10.0),), uses=((True, False),)):
+def limits_at(rows, fitted=((0.0, 10.0),), follows=((True, False),), squares=None):
     ranges = {covariate(name).text: (0.0, 2.0) for name in NAMES}
-    limits = Limits(np.array(fitted), NAMES, np.array(uses), ranges)
+    limits = Limits(np.array(fitted), NAMES, np.array(follows), ranges, squares)
     low, high = limits.at(Table(NAMES, np.array(rows, dtype=float)))
     # One column may stand for all rows.
     return np.broadcast_to(low[0], len(rows)), np.broadcast_to(high[0], len(rows))
@@ -32,7 +32,14 @@ def test_the_allowance_grows_outside_and_ends_where_rows_are_far():
     assert high[3] == high[4] == np.inf
 
 
-def test_only_the_columns_of_the_model_count():
+def test_limits_of_a_root_are_those_of_its_mean():
+    """Means of 0 to 100, by a root of -2 to 10: the largest mean is 125."""
+    low, high = limits_at([[1.0, 1.0]], fitted=((-2.0, 10.0),), squares=np.array([True]))
+    assert low.tolist() == [0.0]
+    np.testing.assert_allclose(high**2, 125.0)
+
+
+def test_only_the_columns_that_a_linear_model_follows_count():
     assert limits_at([[1.0, 99.0]])[1].tolist() == [12.5]
 
 
@@ -60,6 +67,21 @@ def test_the_corner_of_the_box_is_held_unless_the_law_is_to_be_followed(tails):
     assert posterior.predict(corner, extrapolate="follow")[0] == pytest.approx(law, rel=0.01)
     assert posterior.predict(corner)[0] < y.max() + 0.3 * np.ptp(y) < law
     np.testing.assert_array_equal(posterior.predict(X), posterior.predict(X, extrapolate="follow"))
+
+
+def test_a_row_far_outside_is_predicted_as_one_at_the_edge(tails):
+    """In the corner, too, where the limit binds; a linear model goes on."""
+    X, y = tails
+    options = {"n_chains": 1, "n_populations": 2, "random_state": 1}
+    posterior = dbrm.fit(X, y, transforms=[], **options)
+    rows = pd.DataFrame({"a": X["a"].max() * np.array([1.0, 50.0]), "b": [X["b"].max()] * 2})
+    with pytest.warns(dbrm.errors.DBRMWarning, match="range of 'a'"):
+        edge, outside = posterior.predict(rows)
+    assert outside == edge
+    linear = dbrm.fit(X[["a"]], 2.0 * X["a"] + y / y.max(), transforms=[], max_depth=1, **options)
+    with pytest.warns(dbrm.errors.DBRMWarning, match="range of 'a'"):
+        edge, outside = linear.predict(rows[["a"]])
+    assert outside > 10.0 * edge
 
 
 def test_rates_are_held_too_and_never_overflow():

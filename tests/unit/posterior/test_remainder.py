@@ -129,6 +129,48 @@ def test_levels_of_few_rows_survive_a_file(broods, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), posterior.predict(X))
 
 
+def visits(draw, groups):
+    """One to four rows of each group, with a level of its own, and three columns of noise."""
+    level = draw.normal(size=groups)
+    group = np.repeat(np.arange(groups), draw.integers(1, 5, size=groups))
+    X = pd.DataFrame(draw.normal(size=(group.size, 3)), columns=list("abc"))
+    X["site"] = [f"s{g}" for g in group]
+    return X, level[group] + 0.3 * draw.normal(size=group.size), group
+
+
+@pytest.mark.filterwarnings("ignore::dbrm.errors.DBRMWarning")
+def test_levels_of_one_row_and_new_ones_are_predicted_with_their_uncertainty():
+    """Each bound is about four standard errors of a share wide: 60 of 120 levels are new.
+
+    Without the effects of levels, or with new ones for certain, one of the bounds fails.
+    """
+    X, y, group = visits(np.random.default_rng(17), 120)
+    first = np.unique(group, return_index=True)[1]
+    known = group < 60
+    later = known & ~np.isin(np.arange(group.size), first)
+    # Of half of the known levels one row is known.
+    train = known & ((group % 2 == 0) | ~later)
+    posterior = dbrm.fit(X[train], y[train], **QUICK)
+    assert posterior.remainder > 0.9
+    single, new = later & ~train, ~known
+    error = y[single] - posterior.predict(X[single])
+    assert np.mean(error**2) < 0.5 * np.mean((y[single] - y[train].mean()) ** 2)
+    for rows, share in ((single, 0.13), (new, 0.11)):
+        low, high = posterior.predict_interval(X[rows]).T
+        assert np.mean((low <= y[rows]) & (y[rows] <= high)) > 0.95 - share
+    widths = [np.diff(posterior.predict_interval(X[rows])).mean() for rows in (single, new)]
+    assert widths[1] > 1.5 * widths[0]
+
+
+@pytest.mark.filterwarnings("ignore::dbrm.errors.DBRMWarning")
+def test_columns_of_levels_with_one_row_each_are_left_out(many):
+    """An identifier has no variance of its own: predictions are those without it."""
+    _, X, y = many
+    plain = dbrm.fit(X, y, **QUICK)
+    named = dbrm.fit(X.assign(name=[f"row {i}" for i in range(len(X))]), y, **QUICK)
+    np.testing.assert_array_equal(named.predict(X.assign(name="other")), plain.predict(X))
+
+
 def curves(draw, n):
     """Ten covariates with weak effects that bend, beside noise."""
     X = pd.DataFrame(draw.uniform(-2, 2, size=(n, 10)), columns=[f"x{j}" for j in range(10)])

@@ -46,6 +46,22 @@ def test_intervals_are_wider_where_the_response_is_larger(fitted):
     assert errors[0] < 0.95 * errors[1]
 
 
+def test_the_mean_keeps_to_its_limit_where_little_is_known(fitted):
+    """What is uncertain about a root of 9 makes its mean square at most 100, the limit."""
+    averaged = fitted[0]._predictive
+    size = (len(averaged.models), 1)
+    far = averaged._within(np.full(size, 9.0), np.full(size, 1e6), np.full(size, 10.0))
+    assert averaged.squares.any()
+    # Of the t distribution of the mean, whose squared scale is dispersion times leverage.
+    dispersion = np.array([fit.dispersion for fit in averaged.fits])
+    df = np.array([fit.degrees_of_freedom for fit in averaged.fits])
+    square = 81.0 + dispersion * far[:, 0] * df / (df - 2.0)
+    np.testing.assert_allclose(square[averaged.squares], 100.0)
+    np.testing.assert_array_equal(far[~averaged.squares], 1e6)
+    near = averaged._within(np.full(size, 9.0), np.full(size, 1e-3), np.full(size, 10.0))
+    np.testing.assert_array_equal(near, 1e-3)
+
+
 def test_errors_that_do_not_grow_need_no_root():
     draw = np.random.default_rng(3)
     X, _ = growing(draw, 160)

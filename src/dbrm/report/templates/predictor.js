@@ -177,10 +177,12 @@ const dbrmPredictor = (function () {
   function limitsOf(model, outside) {
     let distance = 0;
     for (const column of model.columns) distance = Math.max(distance, outside[column]);
-    const [low, high] = model.fitted;
     if (distance >= 0.5) return [-Infinity, Infinity];
+    // Limits are those of a mean; a model of the root has the root of its mean here.
+    const [low, high] = Array.from(model.fitted, (end) => model.square ? Math.max(end, 0) ** 2 : end);
     const reach = 0.25 * (high - low) * Math.pow(1 + distance, 10);
-    return [low - reach, high + reach];
+    const limits = [low - reach, high + reach];
+    return model.square ? limits.map((end) => Math.sqrt(Math.max(end, 0))) : limits;
   }
 
   // Weight, mode, shift and variance of each model's linear predictor at one row.
@@ -223,17 +225,22 @@ const dbrmPredictor = (function () {
     const predictive = state.data.predictive;
     const found = parts.map(function (part, m) {
       const [low, high] = part.limits || [-Infinity, Infinity];
-      const scale = Math.sqrt(state.models[m].dispersion * (1 + part.variance));
+      const dispersion = state.models[m].dispersion;
       const location = clip(part.location, low, high);
-      const certain = Math.sqrt(part.variance / (1 + part.variance));
       const df = predictive.df[predictive.of[m]];
+      const inflation = df ? df[0] / (df[0] - 2) : 1;
       const own = { weight: part.weight, location, df, square: state.models[m].square };
+      // What is uncertain about a root adds to the mean of its square, within the limit.
+      const room = own.square ? Math.max(high * high - location * location, 0) : Infinity;
+      const variance = Math.min(part.variance, room / (inflation * dispersion));
+      const scale = Math.sqrt(dispersion * (1 + variance));
+      const certain = Math.sqrt(variance / (1 + variance));
       const of_mean = scale * Math.max(certain, 1e-9);
       if (!own.square) return Object.assign(own, { centre: location, slope: 1, scale, of_mean });
-      const noise = (df ? df[0] / (df[0] - 2) : 1) * scale * scale;
+      const noise = inflation * scale * scale;
       const centre = location * location + noise - predictive.origin;
       const origins = {
-        scale: predictive.origin, of_mean: predictive.origin - noise / (1 + part.variance)
+        scale: predictive.origin, of_mean: predictive.origin - noise / (1 + variance)
       };
       return Object.assign(own, { centre, slope: 2 * location, scale, of_mean, origins });
     });
