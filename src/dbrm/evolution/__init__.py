@@ -27,6 +27,7 @@ from dbrm.evolution.problem import (
 )
 from dbrm.evolution.projection import AbstractStrategy, resolve_strategy
 from dbrm.evolution.registry import Registry
+from dbrm.evolution.relatives import find_relatives
 from dbrm.evolution.snapshot import Snapshot
 from dbrm.evolution.sweep.further import Look, best_with, further_looks
 from dbrm.evolution.sweep.groups import sweep_groups
@@ -66,6 +67,7 @@ __all__ = [
     "best_with",
     "check_candidates",
     "find_algorithm",
+    "find_relatives",
     "further_looks",
     "proceed",
     "resolve_strategy",

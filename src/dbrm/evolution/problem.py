@@ -187,6 +187,8 @@ class Problem:
         `table` and `engine` are the first of them, on which models are searched.
     remainder
         Whether predictions average over models with a remainder of all covariates, too.
+    estimate_unvisited
+        Whether the probability of models that no chain visited is estimated and counted in.
     whole
         The table with the columns of single rare levels, which only a remainder uses; ``None`` if
         there are none.
@@ -212,6 +214,7 @@ class Problem:
     constraints: Constraints | None = None
     completed: tuple[tuple[Table, AbstractEngine], ...] = ()
     remainder: bool = False
+    estimate_unvisited: bool = False
     whole: Table | None = None
 
     @property

@@ -14,6 +14,7 @@ from dbrm.posterior.rows import Rows
 from dbrm.posterior.scores import confusion_table, roc_curve
 from dbrm.posterior.source import LiveSource
 from dbrm.posterior.storage import load
+from dbrm.posterior.unvisited import with_unvisited
 
 __all__ = [
     "MERGE_RULES",
@@ -34,4 +35,5 @@ __all__ = [
     "merge_chains",
     "roc_curve",
     "smooth_remainder",
+    "with_unvisited",
 ]

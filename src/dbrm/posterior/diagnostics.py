@@ -10,7 +10,7 @@
   the same feature. Features drawn at random afterwards must not give a better model.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -65,6 +65,11 @@ class Diagnostics:
     disagreements: list[int]
     latent_disagreements: list[int] = field(default_factory=list)
     candidate: Candidate | None = None
+
+    def with_features(self, n_features: int) -> "Diagnostics":
+        """With features, the last ones, that no chain has met."""
+        more = n_features - self.chain_inclusion.shape[1]
+        return replace(self, chain_inclusion=np.pad(self.chain_inclusion, ((0, 0), (0, more))))
 
     @property
     def better_candidate(self) -> Candidate | None:

@@ -112,8 +112,9 @@ _CONTENT = Record(
         "path": ListOf(_PATH_STEP),
         "lack_of_fit": Nullable(Real(low=0.0, high=1.0)),
         "remainder": ListOf(Text(), "remainder_features"),
+        "unvisited": Real(low=0.0, high=1.0),
     },
-    optional=frozenset({"path", "lack_of_fit", "remainder"}),
+    optional=frozenset({"path", "lack_of_fit", "remainder", "unvisited"}),
 )
 
 

@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from dbrm._typing import FloatArray, IntArray, Mask, Masks, StatusArray
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evolution import ChainResult, FeatureColumns, Problem, Registry, with_prior
 from dbrm.features import Feature, evaluate
 from dbrm.posterior.merge_rules import MERGE_RULES
@@ -57,6 +57,8 @@ class Merged:
     frequency
         Share of the steps with each feature in the model, averaged over the chains;
         none for algorithms that do not sample from the posterior.
+    unvisited
+        Estimated probability of the models that no chain visited (`dbrm.posterior.unvisited`).
     """
 
     features: list[Feature]
@@ -68,6 +70,7 @@ class Merged:
     n_refined: int
     visited: list[IntArray]
     frequency: FloatArray | None
+    unvisited: float = 0.0
 
 
 def merge_chains(results: list[ChainResult], problem: Problem, how: str = "union") -> Merged:
@@ -106,6 +109,8 @@ class Merger:
         self._frequency: FloatArray | None = np.zeros(0)
         self._merged: Merged | None = None
         self._included: list[list[Feature]] = []
+        # Numbers of the features of the merged models.
+        self._used: IntArray = np.zeros(0, dtype=np.int64)
 
     def include(self, model: list[Feature]) -> None:
         """Add a model that was found before the chains, which count as having visited it."""
@@ -204,6 +209,23 @@ class Merger:
             self._merged = self._merge()
         return self._merged
 
+    def with_features(self, features: Sequence[Feature], columns: Matrix) -> Merged:
+        """The posterior with features that no model has yet, unless they are there already."""
+        merged, registry = self.merged(), self._registry
+        numbers = [registry.number(f, c) for f, c in zip(features, columns.T, strict=True)]
+        fresh = [number for number in dict.fromkeys(numbers) if number not in set(self._used)]
+        self._used = np.concatenate([self._used, np.array(fresh, dtype=np.int64)])
+        return replace(merged, features=[registry.features[number] for number in self._used])
+
+    def feature_terms(self) -> FloatArray:
+        """Log prior of each feature of the posterior."""
+        prior = self._problem.model_prior
+        return np.array([self._registry.log_prior(int(j), prior) for j in self._used])
+
+    def feature_keys(self) -> npt.NDArray[np.uint64]:
+        """Key of each feature of the posterior."""
+        return self._registry.keys[self._used]
+
     def _merge(self) -> Merged:
         problem, registry = self._problem, self._registry
         part = self._deduplicate()
@@ -223,7 +245,7 @@ class Merger:
         probability = np.exp(weighted - log_mass)
         order = np.lexsort((models.keys[:, 1], models.keys[:, 0], -probability))
         models, finders = models.take(order), part.finders[order]
-        used = np.flatnonzero(np.bincount(models.members, minlength=len(registry)))
+        used = self._used = np.flatnonzero(np.bincount(models.members, minlength=len(registry)))
         position = np.zeros(len(registry), dtype=np.int32)
         position[used] = np.arange(used.size)
         frequency = self._frequency

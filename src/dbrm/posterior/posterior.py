@@ -242,6 +242,19 @@ class Posterior(PredictionMethods):
         """Upper bound of the posterior share of models evaluated but not kept."""
         return float(np.exp(min(0.0, self._merged.log_lost - self._merged.log_mass)))
 
+    @property
+    def unvisited(self) -> float:
+        """Estimated probability of all formulas that no chain visited.
+
+        By random walks among the features found and their relatives
+        (`dbrm.posterior.unvisited`). Where it is not zero, some of those that the walks
+        met stand for all in `models`, each with the share of the steps that were spent there: their
+        probabilities are not in proportion to their own evidence. Probabilities of features and
+        predictions count them in. Zero where the best formula has nearly all of the probability,
+        and with ``estimate_unvisited=False``.
+        """
+        return self._merged.unvisited
+
     def inclusion(self, feature: str | Feature) -> float:
         """Posterior probability that a feature is in the model, under any equivalent spelling.
 
@@ -400,9 +413,10 @@ class Posterior(PredictionMethods):
     def lack_of_fit(self) -> float:
         r"""Probability that something smooth is left that the best formula does not have.
 
-        The probabilities in `models` add up to one over the models that the search visited, right
-        or wrong. Here the alternative is that none of them is complete: the best one, and beside
-        it a Gaussian process :math:`f` over the covariates, used or not, and over its features,
+        The probabilities in `models` add up to one over formulas of the features that the search
+        met, right or wrong. Here the alternative is that none of them is complete: the best one,
+        and beside it a Gaussian process :math:`f` over the covariates, used or not, and over its
+        features,
 
         .. math:: y = \hat y + f + \epsilon, \qquad
             P(f \ne 0 \mid y) = \frac{\mathrm{BF}}{1 + \mathrm{BF}},
@@ -435,7 +449,7 @@ class Posterior(PredictionMethods):
     def claim(self) -> float:
         r"""Probability that the best formula is right, one that nobody has tried being possible.
 
-        .. math:: P(\mathrm{best} \mid \mathrm{visited}) \times (1 - \mathrm{lack\ of\ fit})
+        .. math:: P(\mathrm{best}) \times (1 - \mathrm{lack\ of\ fit})
             \times c
 
         The factor :math:`c` is 0.2 where only one of several chains found the best formula, and
@@ -461,9 +475,9 @@ class Posterior(PredictionMethods):
 
     @property
     def unconfirmed(self) -> bool:
-        """Whether one of several chains alone found the best model, and others could fit better."""
+        """Whether at most one of several chains found the best model, and others may fit better."""
         visited = self._merged.visited
-        alone = len(visited) > 1 and sum(0 in rows for rows in visited) == 1
+        alone = len(visited) > 1 and sum(0 in rows for rows in visited) <= 1
         return alone and self.best_model.fit.status != Status.PERFECT_FIT
 
     @property

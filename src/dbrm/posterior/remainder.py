@@ -103,7 +103,8 @@ def find_remainder(
         return None
     values = found.values
     without = merged.models.log_evidence[0] + merged.models.log_prior[0]
-    without -= np.log(merged.probability[0])
+    # Of models with a remainder, too, only those that were visited count.
+    without += np.log((1.0 - merged.unvisited) / merged.probability[0])
     if not (
         isinstance(engine, GaussianEngine)
         or (isinstance(engine, GlmEngine) and GlmRemainder.shares_prior(engine))

@@ -92,6 +92,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
         "candidate": candidate and asdict(candidate),
         "path": [step.to_dict() for step in posterior.path_steps],
         "lack_of_fit": known_lack_of_fit(posterior),
+        "unvisited": merged.unvisited,
     }
     arrays: Arrays = {
         "probability": merged.probability,
@@ -341,6 +342,7 @@ def _restore(
         n_refined=content["n_refined"],
         visited=_split("visited", arrays, arrays["visited_sizes"]),
         frequency=arrays.get("frequency"),
+        unvisited=content.get("unvisited", 0.0),
     )
     averaged, reports = (
         unpack_joint(name, arrays, _unpack(name, arrays)) for name in ("averaged", "reports")

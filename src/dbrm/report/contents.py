@@ -244,9 +244,9 @@ def _sure(posterior: "Posterior", *, shaky: bool) -> list[str]:
     if needed > 1 and needed <= len(probability):
         sentences.append(f"{needed:,} formulas together have 95 % of the probability.")
     sentences.append(
-        "These are probabilities among the formulas that the search visited, given the priors and "
-        "the functions it was allowed. They say nothing about causes: what predicts the response "
-        "need not be what causes it."
+        "These are probabilities among formulas of the features that the search met, given the "
+        "priors and the functions it was allowed. They say nothing about causes: what predicts the "
+        "response need not be what causes it."
     )
     return sentences
 

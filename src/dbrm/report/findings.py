@@ -62,6 +62,8 @@ def headline(findings: list[Finding]) -> Finding:
 
 
 _STANDS_OUT = "One formula stands out"
+# Probability of formulas that no chain visited from which on it is said.
+_SOME_UNVISITED = 0.05
 
 
 def _formula(posterior: "Posterior") -> Finding:
@@ -85,10 +87,16 @@ def _formula(posterior: "Posterior") -> Finding:
     if best.probability >= _MOST:
         text = f"It has {share} of the probability of all formulas that the search visited."
         return Finding("good", _STANDS_OUT, text)
+    unvisited = ""
+    if posterior.unvisited > _SOME_UNVISITED:
+        unvisited = (
+            f" Formulas that no chain visited have about {format_share(posterior.unvisited)} "
+            "together, as walks among the features found tell."
+        )
     if best.probability >= _HALF:
         text = f"It has {share} of the probability; the rest is spread over the next formulas."
-        return Finding("good", _STANDS_OUT, text + (shared if sure else ""))
-    several = f"The most probable one has {share} of the probability.{shared}"
+        return Finding("good", _STANDS_OUT, text + (shared if sure else "") + unvisited)
+    several = f"The most probable one has {share} of the probability.{shared}{unvisited}"
     advice = " Read the inclusion probabilities of the features, and use averaged predictions."
     if best.probability >= _LITTLE:
         return Finding("care", "Several formulas compete", several + advice)

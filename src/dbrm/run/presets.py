@@ -89,6 +89,7 @@ def _default(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: ARG00
         "unseen": "none-of-these",
         "log_covariates": True,
         "remainder": True,
+        "estimate_unvisited": True,
     }
 
 
@@ -107,6 +108,7 @@ def _paper_text(family: AbstractFamily, n: float) -> dict[str, Any]:  # noqa: AR
         "unseen": "error",
         "log_covariates": False,
         "remainder": False,
+        "estimate_unvisited": False,
     }
 
 
@@ -126,6 +128,7 @@ def _paper_code(family: AbstractFamily, n: float) -> dict[str, Any]:
             "unseen": "error",
             "log_covariates": False,
             "remainder": False,
+            "estimate_unvisited": False,
         }
     return {
         "prior": Jeffreys(constant="none"),
@@ -140,6 +143,7 @@ def _paper_code(family: AbstractFamily, n: float) -> dict[str, Any]:
         "unseen": "error",
         "log_covariates": False,
         "remainder": False,
+        "estimate_unvisited": False,
     }
 
 

@@ -123,6 +123,9 @@ def build_problem(inputs: RunInputs) -> Problem:
         if settings.preset
         else InformationRule.of(engine, sampled=rows is not None),
         remainder=bool(settings.remainder) and settings.traits.engineers,
+        estimate_unvisited=bool(settings.estimate_unvisited)
+        and settings.traits.engineers
+        and settings.merge == "union",
         whole=whole,
     )
     completed = tuple(

@@ -54,6 +54,7 @@ from dbrm.posterior import (
     diagnose,
     merge_chains,
     smooth_remainder,
+    with_unvisited,
 )
 from dbrm.run.checkpoint import begin_run, continue_run
 from dbrm.run.inputs import RunInputs
@@ -98,6 +99,8 @@ _SHORT = 5
 _MOST_CHAINS = 12
 # Marks the stream of random candidates; runs with a shorter time budget (seconds) try fewer.
 _CHECK, _FULL_CHECK = 0xC4EC, 10.0
+# Marks the stream of walks among the features found.
+_WALKS = 0x3A1C
 
 
 def run(inputs: RunInputs) -> Posterior:
@@ -114,8 +117,9 @@ def run(inputs: RunInputs) -> Posterior:
         search = _run_chains if inputs.settings.traits.searches else _enumerate
         problem, results, report = search(problem, inputs)
         merged = results.merger.merged()
-        record = results.record(inputs, report, perf_counter() - started)
         diagnostics = results.diagnose(merged, results.draws)
+        merged, diagnostics = results.with_unvisited(merged, diagnostics)
+        record = results.record(inputs, report, perf_counter() - started)
         posterior = Posterior(merged, LiveSource(problem), inputs.recipe, record, diagnostics)
     if report.ended == "SIGTERM":
         pass_on_sigterm(posterior)
@@ -181,12 +185,9 @@ class _Results:
         )
         if not found.agree or self._seed is None or special:
             return found
-        # A random stream of its own leaves those of the chains as they are.
-        key = (*self._seed.spawn_key, _CHECK)
-        rng = np.random.default_rng(np.random.SeedSequence(self._seed.entropy, spawn_key=key))
         inclusion = merged.models.add_up(merged.probability, len(merged.features))
         candidate = check_candidates(
-            rng,
+            self._stream(_CHECK),
             problem,
             [merged.features[j] for j in merged.models.features_of(0)],
             [merged.features[j] for j in np.argsort(-inclusion, kind="stable")],
@@ -194,6 +195,21 @@ class _Results:
             engineered=settings.traits.engineers,
         )
         return replace(found, candidate=candidate)
+
+    def with_unvisited(
+        self, merged: Merged, diagnostics: Diagnostics
+    ) -> tuple[Merged, Diagnostics]:
+        """The posterior with the probability of models that no chain visited."""
+        if self._seed is None or merged.frequency is not None:
+            return merged, diagnostics
+        merged = with_unvisited(self._stream(_WALKS), self._problem, self.merger)
+        return merged, diagnostics.with_features(len(merged.features))
+
+    def _stream(self, mark: int) -> np.random.Generator:
+        """A random stream of its own leaves those of the chains as they are."""
+        assert self._seed is not None
+        key = (*self._seed.spawn_key, mark)
+        return np.random.default_rng(np.random.SeedSequence(self._seed.entropy, spawn_key=key))
 
     def record(self, inputs: RunInputs, report: RunReport, seconds: float) -> RunRecord:
         """How the results came about."""

@@ -233,6 +233,10 @@ class Settings:
         small effect, straight or bent, and products of two, beside the features of the formula.
         Formulas and probabilities of features are those without. By default so, but not under the
         presets.
+    estimate_unvisited
+        Whether the probability of formulas that no chain visited is estimated, by random walks
+        among the features found, and counted in: ``posterior.unvisited``. By default so where the
+        algorithm does not sample from the posterior itself, but not under the presets.
     check
         Whether to look at the data before the fit, and warn (`dbrm.errors.DataCheckWarning`) of
         what looks wrong: identifiers, dates, numbers as text, a response of another family.
@@ -329,6 +333,7 @@ class Settings:
     unseen: Literal["error", "none-of-these"] | None = None
     log_covariates: bool | None = None
     remainder: bool | None = None
+    estimate_unvisited: bool | None = None
     check: bool = True
     preset: Literal["paper_text", "paper_code"] | None = None
     uncertainty: Literal["laplace", "plugin"] | None = None
@@ -692,6 +697,7 @@ class SettingsOptions(TypedDict, total=False):
     unseen: Literal["error", "none-of-these"] | None
     log_covariates: bool | None
     remainder: bool | None
+    estimate_unvisited: bool | None
     check: bool
     preset: Literal["paper_text", "paper_code"] | None
     uncertainty: Literal["laplace", "plugin"] | None

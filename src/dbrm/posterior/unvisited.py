@@ -1,0 +1,290 @@
+r"""The probability of models that no chain visited, estimated by random walks.
+
+Where many features matter, each of which has a few close relatives, there are more models than any
+search visits: with nine features that each have relatives of half their probability, the best
+model and all that differ from it in one feature hold a seventh of the mass. Probabilities that add
+up to one over the visited models then claim too much for what the best ones have in common.
+
+Walks over the models of the leading features and their relatives, with the posterior as their
+stationary distribution, spend a share :math:`\nu` of their time at visited models. These keep their
+ratios, and have :math:`\nu` together; what the walks saw besides represents all others, each model
+by the share of the time spent there (Clyde and Ghosh 2012, for a finite population):
+
+.. math:: \hat p(M|y) = \nu \, \frac{p(y|M)\,p(M)}{\sum_{M' \in V} p(y|M')\,p(M')} \;\; (M \in V),
+    \qquad \hat p(M|y) = \frac{n_M}{n} \;\; (M \notin V) .
+
+A walk adds or drops a feature, or exchanges one for a relative, and accepts by Metropolis' and
+Hastings' rule. Walks start at models drawn from the visited ones. What they find in the first part
+counts as visited, so that the second part is not used twice.
+"""
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
+from dbrm.data import to_unit_length
+from dbrm.evidence import GaussianEngine, GlmEngine
+from dbrm.evolution import Problem, find_relatives
+from dbrm.features import evaluate
+from dbrm.posterior.merge import Merged, Merger
+from dbrm.search import ModelTable, PreparedPopulation, PriorTerms, log_sum_exp
+from dbrm.status import Status
+
+__all__ = ["with_unvisited"]
+
+# Where the best model has more than this nothing is missing.
+_CERTAIN = 0.95
+# Features that walks may use, and the least probability of one.
+_MOST_FEATURES, _LEAST_INCLUSION = 200, 1e-4
+# Features whose relatives take part, and the least probability of one.
+_MOST_LEADING, _LEADING = 15, 0.05
+# Walks, their steps, and the share of the steps whose models count as visited.
+_WALKS, _STEPS, _FIRST = 64, 500, 0.4
+# Rows times models that are fitted by Newton's method at most, and the fewest steps.
+_MOST_ROWS, _FEWEST_STEPS = 16_000_000, 50
+# Probability of an exchange, and the power of the correlation by which relatives are drawn.
+_EXCHANGE, _POWER = 0.5, 6
+# A feature is added or dropped in proportion to the root of its probability, at least of this.
+_FLOOR = 1e-3
+
+
+def with_unvisited(rng: np.random.Generator, problem: Problem, merger: Merger) -> Merged:
+    """The posterior with models that no chain visited; the same if there are hardly any."""
+    merged = merger.merged()
+    best = merged.probability[0]
+    if not _is_possible(problem) or best > _CERTAIN or merged.models.statuses[0] != Status.OK:
+        return merged
+    n_steps = _affordable_steps(problem)
+    if n_steps < _FEWEST_STEPS:
+        return merged
+    n_before = len(merged.features)
+    inclusion = merged.models.add_up(merged.probability, n_before)
+    leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
+    leading = leading[inclusion[leading] >= _LEAST_INCLUSION]
+    sure = leading[inclusion[leading] >= _LEADING][:_MOST_LEADING]
+    relatives, columns = find_relatives(problem, [merged.features[j] for j in sure])
+    merged = merger.with_features(relatives[:_MOST_FEATURES], columns[:, :_MOST_FEATURES])
+    n_features = len(merged.features)
+    inclusion = np.concatenate([inclusion, np.zeros(n_features - n_before)])
+    pool = np.union1d(leading, np.arange(n_before, n_features))
+    terms, keys = merger.feature_terms(), merger.feature_keys()
+    columns = evaluate([merged.features[j] for j in pool], problem.table)[0]
+    walks = _Walks(
+        problem.engine.prepare(columns),
+        problem.prior_terms(terms[pool].tolist()),
+        *_exchanges(columns),
+        np.cumsum(np.sqrt(np.maximum(inclusion[pool], _FLOOR))),
+    )
+    states = walks.start(_draw_models(rng, merged, pool, _WALKS))
+    if states is None:
+        return merged
+    n_first = int(_FIRST * n_steps)
+    found: list[_States] = []
+    for _ in range(n_steps):
+        states = walks.step(rng, states)
+        found.append(states)
+    first, second = (
+        _table(_States.concatenate(part), pool, keys) for part in (found[:n_first], found[n_first:])
+    )
+    return _without_unused(_combine(merged, first, second), n_before)
+
+
+def _without_unused(merged: Merged, n_before: int) -> Merged:
+    """Without those of the new features that are in no model."""
+    used = np.bincount(merged.models.members, minlength=len(merged.features)) > 0
+    used[:n_before] = True
+    place = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return replace(
+        merged,
+        features=[feature for feature, kept in zip(merged.features, used, strict=True) if kept],
+        models=replace(merged.models, members=place[merged.models.members]),
+    )
+
+
+def _is_possible(problem: Problem) -> bool:
+    """Whether models are sets of features whose evidence comes from the rows in memory."""
+    return (
+        problem.estimate_unvisited
+        and problem.out_of_core is None
+        and not problem.completed
+        and not problem.latent.effects
+        and not problem.has_heredity_rule
+        and problem.constraints is None
+    )
+
+
+def _affordable_steps(problem: Problem) -> int:
+    """Steps of each walk: all where a model takes microseconds, few or none where it takes long."""
+    engine = problem.engine
+    if isinstance(engine, GaussianEngine):
+        return _STEPS
+    if isinstance(engine, GlmEngine) and engine.settling_limit:
+        return min(_STEPS, _MOST_ROWS // (_WALKS * problem.table.n_rows))
+    return 0
+
+
+def _draw_models(rng: np.random.Generator, merged: Merged, pool: IntArray, count: int) -> Masks:
+    """Models drawn by their probability; features outside the pool are left out."""
+    position = np.full(len(merged.features), -1)
+    position[pool] = np.arange(pool.size)
+    rows = rng.choice(merged.probability.size, count, p=merged.probability)
+    masks = np.zeros((count, pool.size), dtype=np.bool_)
+    for mask, row in zip(masks, rows, strict=True):
+        own = position[merged.models.features_of(int(row))]
+        mask[own[own >= 0]] = True
+    return masks
+
+
+def _exchanges(columns: Matrix) -> tuple[Matrix, Matrix]:
+    """Log probabilities with which a feature (rows) is exchanged for another; cumulated ones."""
+    unit = to_unit_length(columns, fill=0.0)
+    weights: Matrix = np.abs(unit.T @ unit) ** _POWER
+    np.fill_diagonal(weights, 0.0)
+    weights += np.finfo(float).tiny
+    weights /= weights.sum(axis=1, keepdims=True)
+    return np.log(weights), np.cumsum(weights, axis=1)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _States:
+    """Where walks are: masks over the pool, with what is known of these models."""
+
+    masks: Masks
+    log_evidence: FloatArray
+    log_prior: FloatArray
+    statuses: StatusArray
+
+    @property
+    def log_posterior(self) -> FloatArray:
+        return self.log_evidence + self.log_prior
+
+    def moved(self, other: "_States", accepted: Mask) -> "_States":
+        """The other states where they are accepted."""
+        return _States(
+            np.where(accepted[:, None], other.masks, self.masks),
+            np.where(accepted, other.log_evidence, self.log_evidence),
+            np.where(accepted, other.log_prior, self.log_prior),
+            np.where(accepted, other.statuses, self.statuses),
+        )
+
+    @classmethod
+    def concatenate(cls, states: "list[_States]") -> "_States":
+        """All states, one after the other."""
+        return cls(
+            *(
+                np.concatenate([getattr(one, name) for one in states])
+                for name in ("masks", "log_evidence", "log_prior", "statuses")
+            )
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walks:
+    """The target and the proposals of walks over one pool.
+
+    Parameters
+    ----------
+    exchanges, cumulated
+        Log probabilities of exchanges; and cumulated ones, by rows.
+    flips
+        Cumulated weights of the features that are added or dropped.
+    """
+
+    population: PreparedPopulation
+    terms: PriorTerms
+    exchanges: Matrix
+    cumulated: Matrix
+    flips: FloatArray
+
+    def start(self, masks: Masks) -> _States | None:
+        """The states of these models; one without evidence starts at the first that has some."""
+        states = self._at(masks)
+        usable = np.flatnonzero(np.isfinite(states.log_posterior))
+        if not usable.size:
+            return None
+        rows = np.arange(len(masks))
+        rows[~np.isfinite(states.log_posterior)] = usable[0]
+        return self._at(masks[rows])
+
+    def step(self, rng: np.random.Generator, states: _States) -> _States:
+        """One step of every walk."""
+        masks, count = states.masks.copy(), len(states.masks)
+        rows, log_ratio = np.arange(count), np.zeros(count)
+        swaps = (rng.random(count) < _EXCHANGE) & masks.any(axis=1)
+        draws = rng.random((3, count))
+        # Which feature leaves: each of the model's is as likely.
+        order = np.cumsum(masks, axis=1)
+        left = np.argmax(order > (draws[0] * order[:, -1]).astype(int)[:, None], axis=1)
+        joined = (self.cumulated[left] < draws[1][:, None]).sum(axis=1)
+        joined = np.minimum(joined, masks.shape[1] - 1)
+        log_ratio[swaps] = (self.exchanges[joined, left] - self.exchanges[left, joined])[swaps]
+        # A feature that is there already cannot come in.
+        possible = ~(swaps & masks[rows, joined])
+        flipped = np.searchsorted(self.flips, draws[2] * self.flips[-1], side="right")
+        flipped = np.minimum(flipped, masks.shape[1] - 1)
+        swaps &= possible
+        masks[rows[swaps], left[swaps]] = False
+        masks[rows[swaps], joined[swaps]] = True
+        alone = possible & ~swaps
+        masks[rows[alone], flipped[alone]] ^= True
+        there = self._at(masks)
+        gain = there.log_posterior - states.log_posterior + log_ratio
+        accepted = np.log(rng.random(count)) < gain
+        return states.moved(there, accepted & possible)
+
+    def _at(self, masks: Masks) -> _States:
+        allowed = masks.sum(axis=1) <= self.terms.max_size
+        values, statuses = np.full(len(masks), -np.inf), np.zeros(len(masks), dtype=np.uint8)
+        if allowed.any():
+            values[allowed], statuses[allowed] = self.population.log_evidence(masks[allowed])
+        values[np.isnan(values)] = -np.inf
+        log_prior = np.where(allowed, 0.0, -np.inf)
+        log_prior[allowed] = self.terms.of(masks[allowed])
+        return _States(masks, values, log_prior, statuses)
+
+
+def _table(states: _States, pool: IntArray, keys: npt.NDArray[np.uint64]) -> ModelTable:
+    """The models of states, each as often as a walk was there."""
+    return ModelTable.from_masks(
+        states.masks,
+        pool.astype(np.int32),
+        keys,
+        log_evidence=states.log_evidence,
+        log_prior=states.log_prior,
+        statuses=states.statuses,
+    )
+
+
+def _combine(merged: Merged, first: ModelTable, second: ModelTable) -> Merged:
+    """Visited models, among them those of the first part of the walks, and representatives."""
+    known = merged.models.keys[:, 0]
+    _, rows = np.unique(first.keys[:, 0], return_index=True)
+    fresh = rows[~np.isin(first.keys[rows, 0], known)]
+    visited = ModelTable.concatenate([merged.models, first.take(fresh)])
+    log_posterior = visited.log_evidence + visited.log_prior
+    log_mass = log_sum_exp(log_posterior)
+    others, rows, counts = np.unique(second.keys[:, 0], return_index=True, return_counts=True)
+    outside = ~np.isin(others, visited.keys[:, 0])
+    share = counts[outside] / len(second)
+    probability = np.exp(log_posterior - log_mass) * (1.0 - share.sum())
+    # Representatives must not come before the best model.
+    if share.size and not share.max() < probability.max():
+        return merged
+    models = ModelTable.concatenate([visited, second.take(rows[outside])])
+    probability = np.concatenate([probability, share])
+    order = np.argsort(-probability, kind="stable")
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    return replace(
+        merged,
+        models=models.take(order),
+        probability=probability[order],
+        log_mass=log_mass,
+        visited=[np.sort(place[rows]) for rows in merged.visited],
+        unvisited=float(share.sum()),
+    )
