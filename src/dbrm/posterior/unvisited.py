@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dbrm._typing import FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.data import to_unit_length
-from dbrm.evidence import GaussianEngine, GlmEngine
+from dbrm.evidence import AbstractEngine, GaussianEngine, GlmEngine
 from dbrm.evolution import Problem, find_relatives
 from dbrm.features import evaluate
 from dbrm.posterior.merge import Merged, Merger
@@ -73,7 +73,7 @@ def with_unvisited(rng: np.random.Generator, problem: Problem, merger: Merger) -
     terms, keys = merger.feature_terms(), merger.feature_keys()
     columns = evaluate([merged.features[j] for j in pool], problem.table)[0]
     walks = _Walks(
-        problem.engine.prepare(columns),
+        _on_processor(problem.engine).prepare(columns),
         problem.prior_terms(terms[pool].tolist()),
         *_exchanges(columns),
         np.cumsum(np.sqrt(np.maximum(inclusion[pool], _FLOOR))),
@@ -114,6 +114,11 @@ def _is_possible(problem: Problem) -> bool:
         and not problem.has_heredity_rule
         and problem.constraints is None
     )
+
+
+def _on_processor(engine: AbstractEngine) -> AbstractEngine:
+    """The same engine without a graphics processor: steps are many, with few models each."""
+    return replace(engine, platform=None) if isinstance(engine, GlmEngine) else engine
 
 
 def _affordable_steps(problem: Problem) -> int:

@@ -235,10 +235,15 @@ def _missed(posterior: "Posterior") -> list[Finding]:
     unexplored = posterior.diagnostics.unexplored
     if unexplored is None or unexplored <= ENOUGH_MASS:
         return []
+    missed = (
+        "Walks have counted formulas of the features found that were missed, but not features that "
+        "were"
+        if posterior.unvisited > 0.0
+        else "The probabilities are too high by about as much"
+    )
     text = (
         f"Each chain misses about {unexplored:.0%} of the probability that the others found, and "
-        "one more chain would likely find as much again. The probabilities are too high by about "
-        f"as much: {_RUN_LONGER}"
+        f"one more chain would likely find as much again. {missed}: {_RUN_LONGER}"
     )
     return [Finding("bad", "The search was too short", text)]
 
