@@ -54,42 +54,39 @@ _FLOOR = 1e-3
 def with_unvisited(rng: np.random.Generator, problem: Problem, merger: Merger) -> Merged:
     """The posterior with models that no chain visited; the same if there are hardly any."""
     merged = merger.merged()
-    best = merged.probability[0]
-    if not _is_possible(problem) or best > _CERTAIN or merged.models.statuses[0] != Status.OK:
+    n_before, n_steps = len(merged.features), _affordable_steps(problem)
+    sure = merged.probability[0] > _CERTAIN or merged.models.statuses[0] != Status.OK
+    if sure or n_steps < _FEWEST_STEPS:
         return merged
-    n_steps = _affordable_steps(problem)
-    if n_steps < _FEWEST_STEPS:
-        return merged
-    n_before = len(merged.features)
     inclusion = merged.models.add_up(merged.probability, n_before)
     leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
     leading = leading[inclusion[leading] >= _LEAST_INCLUSION]
-    sure = leading[inclusion[leading] >= _LEADING][:_MOST_LEADING]
-    relatives, columns = find_relatives(problem, [merged.features[j] for j in sure])
+    likely = leading[inclusion[leading] >= _LEADING][:_MOST_LEADING]
+    relatives, columns = find_relatives(problem, [merged.features[j] for j in likely])
     merged = merger.with_features(relatives[:_MOST_FEATURES], columns[:, :_MOST_FEATURES])
-    n_features = len(merged.features)
-    inclusion = np.concatenate([inclusion, np.zeros(n_features - n_before)])
-    pool = np.union1d(leading, np.arange(n_before, n_features))
-    terms, keys = merger.feature_terms(), merger.feature_keys()
+    pool = np.union1d(leading, np.arange(n_before, len(merged.features)))
+    weights = np.full(len(merged.features), _FLOOR)
+    weights[:n_before] = np.maximum(inclusion, _FLOOR)
     columns = evaluate([merged.features[j] for j in pool], problem.table)[0]
     walks = _Walks(
         _on_processor(problem.engine).prepare(columns),
-        problem.prior_terms(terms[pool].tolist()),
+        problem.prior_terms(merger.feature_terms()[pool].tolist()),
         *_exchanges(columns),
-        np.cumsum(np.sqrt(np.maximum(inclusion[pool], _FLOOR))),
+        np.cumsum(np.sqrt(weights[pool])),
     )
     states = walks.start(_draw_models(rng, merged, pool, _WALKS))
-    if states is None:
-        return merged
-    n_first = int(_FIRST * n_steps)
     found: list[_States] = []
-    for _ in range(n_steps):
+    for _ in range(n_steps if len(states.masks) else 0):
         states = walks.step(rng, states)
         found.append(states)
-    first, second = (
-        _table(_States.concatenate(part), pool, keys) for part in (found[:n_first], found[n_first:])
-    )
-    return _without_unused(_combine(merged, first, second), n_before)
+    if found:
+        keys, n_first = merger.feature_keys(), int(_FIRST * n_steps)
+        first, second = (
+            _table(_States.concatenate(part), pool, keys)
+            for part in (found[:n_first], found[n_first:])
+        )
+        merged = _combine(merged, first, second)
+    return _without_unused(merged, n_before)
 
 
 def _without_unused(merged: Merged, n_before: int) -> Merged:
@@ -104,26 +101,26 @@ def _without_unused(merged: Merged, n_before: int) -> Merged:
     )
 
 
-def _is_possible(problem: Problem) -> bool:
-    """Whether models are sets of features whose evidence comes from the rows in memory."""
-    return (
-        problem.estimate_unvisited
-        and problem.out_of_core is None
-        and not problem.completed
-        and not problem.latent.effects
-        and not problem.has_heredity_rule
-        and problem.constraints is None
-    )
-
-
 def _on_processor(engine: AbstractEngine) -> AbstractEngine:
     """The same engine without a graphics processor: steps are many, with few models each."""
     return replace(engine, platform=None) if isinstance(engine, GlmEngine) else engine
 
 
 def _affordable_steps(problem: Problem) -> int:
-    """Steps of each walk: all where a model takes microseconds, few or none where it takes long."""
+    """Steps of each walk: all where a model takes microseconds, few or none where it takes long.
+
+    Models must be sets of features whose evidence comes from the rows in memory.
+    """
     engine = problem.engine
+    if (
+        not problem.estimate_unvisited
+        or problem.out_of_core is not None
+        or problem.completed
+        or problem.latent.effects
+        or problem.has_heredity_rule
+        or problem.constraints is not None
+    ):
+        return 0
     if isinstance(engine, GaussianEngine):
         return _STEPS
     if isinstance(engine, GlmEngine) and engine.settling_limit:
@@ -206,15 +203,10 @@ class _Walks:
     cumulated: Matrix
     flips: FloatArray
 
-    def start(self, masks: Masks) -> _States | None:
-        """The states of these models; one without evidence starts at the first that has some."""
+    def start(self, masks: Masks) -> _States:
+        """The states of those of these models that have evidence."""
         states = self._at(masks)
-        usable = np.flatnonzero(np.isfinite(states.log_posterior))
-        if not usable.size:
-            return None
-        rows = np.arange(len(masks))
-        rows[~np.isfinite(states.log_posterior)] = usable[0]
-        return self._at(masks[rows])
+        return self._at(masks[np.isfinite(states.log_posterior)])
 
     def step(self, rng: np.random.Generator, states: _States) -> _States:
         """One step of every walk."""
