@@ -77,6 +77,13 @@ class Trial:
             columns.append((values[0] - values[1]) / (2 * step))
         return np.nan_to_num(np.column_stack(columns))
 
+    def gain(self, predict):
+        """Nats by which the law with its true constants is more likely than a formula."""
+        with np.errstate(all="ignore"):
+            left = np.sum((np.asarray(predict(self.x), dtype=float) - self.y) ** 2)
+        law = np.sum((self.formula(self.x) - self.y) ** 2)
+        return 0.5 * self.y.size * np.log(left / law) if law > 0 else np.inf
+
     def passes(self, predict):
         """Whether a formula is the law up to constants, and these are right up to their error."""
         with np.errstate(all="ignore"):
@@ -132,6 +139,7 @@ def run(formula, noise, method, budget):
         "share": f"{found.others[0][0]:.4f}" if method == "dbrm" else "",
         "lack_of_fit": "" if found.lack_of_fit is None else f"{found.lack_of_fit:.4f}",
         "claim": "" if found.claim is None else f"{found.claim:.4f}",
+        "gain": "" if exact else f"{trial.gain(found.predict):.1f}",
         "seconds": f"{spent:.2f}",
         "found": found.text,
     }

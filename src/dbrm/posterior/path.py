@@ -115,8 +115,11 @@ def _kept(posterior: "Posterior") -> Iterator[_Candidate]:
         rows = rows[: posterior.n_averaged]
     cost = np.array([feature.complexity for feature in features] or [0])
     complexity = models.sum_terms(cost.astype(np.float64)).astype(np.int64)[rows]
-    # Models are sorted by probability: the first of each complexity is the best.
-    for total, row in zip(*np.unique(complexity, return_index=True), strict=True):
+    # Not by probability, which some models have in the place of others that no chain visited.
+    log_posterior = (models.log_evidence + models.log_prior)[rows]
+    order = np.argsort(-log_posterior, kind="stable")
+    for total, place in zip(*np.unique(complexity[order], return_index=True), strict=True):
+        row = order[place]
         evidence, prior = float(models.log_evidence[row]), float(models.log_prior[row])
         chosen = tuple(features[j] for j in models.features_of(int(row)))
         yield _Candidate(int(total), evidence, evidence + prior, chosen, int(row))
@@ -163,7 +166,8 @@ def _evaluated(problem: Problem, features: list[Feature], masks: Masks) -> Itera
 def _step(posterior: "Posterior", candidate: _Candidate) -> PathStep:
     # A model without a rank has no latent effects, like all models of its run.
     effects = posterior._effect_masks[max(candidate.rank, 0)]
-    probability = exp(min(0.0, candidate.log_posterior - posterior._merged.log_mass))
+    merged = posterior._merged
+    probability = exp(min(0.0, candidate.log_posterior - merged.log_mass)) * (1 - merged.unvisited)
     if _is_out_of_core(posterior):
         fit = posterior.model(candidate.rank).fit
     else:

@@ -108,6 +108,17 @@ def test_what_no_chain_visited_counts(many, tmp_path):
     assert without.best_model.features == posterior.best_model.features
     ratio = posterior.best_model.probability / without.best_model.probability
     assert ratio < 1.0 - 0.5 * posterior.unvisited
+    # The path has the best formula of each complexity, none that stands for others.
+    models, features = posterior._merged.models, posterior._merged.features
+    complexity = models.sum_terms(np.array([float(f.complexity) for f in features]))
+    for step in posterior.path_steps:
+        same = complexity == step.complexity
+        if same.any():
+            value = np.max((models.log_evidence + models.log_prior)[same])
+            share = np.exp(value - posterior._merged.log_mass) * (1.0 - posterior.unvisited)
+            assert step.probability >= share * (1.0 - 1e-6)
+    best = max(step.probability for step in posterior.path_steps)
+    assert best == pytest.approx(posterior.best_model.probability)
     posterior.save(tmp_path / "run.dbrm")
     again = dbrm.load(tmp_path / "run.dbrm")
     assert again.unvisited == posterior.unvisited
