@@ -175,8 +175,11 @@ const dbrmPredictor = (function () {
   }
 
   function limitsOf(model, outside) {
+    // Only a linear model goes on outside; others predict a row there as one at the edge.
     let distance = 0;
-    for (const column of model.columns) distance = Math.max(distance, outside[column]);
+    if (model.linear) {
+      for (const column of model.columns) distance = Math.max(distance, outside[column]);
+    }
     if (distance >= 0.5) return [-Infinity, Infinity];
     // Limits are those of a mean; a model of the root has the root of its mean here.
     const [low, high] = Array.from(model.fitted, (end) => model.square ? Math.max(end, 0) ** 2 : end);
