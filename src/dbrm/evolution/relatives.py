@@ -22,14 +22,17 @@ __all__ = ["find_relatives"]
 _RELATED = 0.7
 
 
-def find_relatives(problem: Problem, features: Sequence[Feature]) -> tuple[list[Feature], Matrix]:
-    """The relatives of these features that may be in a model, with their columns."""
+def find_relatives(
+    problem: Problem, features: Sequence[Feature], most: int
+) -> tuple[list[Feature], Matrix]:
+    """The first so many relatives of these features that may be in a model, with their columns."""
     found: dict[int, Feature] = {}
     columns: list[Matrix] = []
     for feature, own in zip(features, evaluate(features, problem.table)[0].T, strict=True):
         unit = to_unit_length(own[:, None], fill=0.0)[:, 0]
         for relative in _spelled(feature, problem.grammar):
-            if relative.key in found or not problem.grammar.admits(relative):
+            known = relative.key in found
+            if known or len(found) == most or not problem.grammar.admits(relative):
                 continue
             relative, column, status = problem.column_of(relative)
             if status is not Status.OK:

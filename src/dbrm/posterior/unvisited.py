@@ -37,8 +37,10 @@ __all__ = ["with_unvisited"]
 
 # Where the best model has more than this nothing is missing.
 _CERTAIN = 0.95
-# Features that walks may use, and the least probability of one.
+# Features that walks may use, as many relatives, and the least probability of one; the numbers that
+# both together may have, and the fewest of each.
 _MOST_FEATURES, _LEAST_INCLUSION = 200, 1e-4
+_MOST_NUMBERS, _FEWEST_FEATURES = 20_000_000, 50
 # Features whose relatives take part, and the least probability of one.
 _MOST_LEADING, _LEADING = 15, 0.05
 # Walks, their steps, and the share of the steps whose models count as visited.
@@ -56,14 +58,15 @@ def with_unvisited(rng: np.random.Generator, problem: Problem, merger: Merger) -
     merged = merger.merged()
     n_before, n_steps = len(merged.features), _affordable_steps(problem)
     sure = merged.probability[0] > _CERTAIN or merged.models.statuses[0] != Status.OK
-    if sure or n_steps < _FEWEST_STEPS:
+    most = min(_MOST_FEATURES, _MOST_NUMBERS // (2 * problem.table.n_rows))
+    if sure or n_steps < _FEWEST_STEPS or most < _FEWEST_FEATURES:
         return merged
     inclusion = merged.models.add_up(merged.probability, n_before)
-    leading = np.argsort(-inclusion, kind="stable")[:_MOST_FEATURES]
+    leading = np.argsort(-inclusion, kind="stable")[:most]
     leading = leading[inclusion[leading] >= _LEAST_INCLUSION]
     likely = leading[inclusion[leading] >= _LEADING][:_MOST_LEADING]
-    relatives, columns = find_relatives(problem, [merged.features[j] for j in likely])
-    merged = merger.with_features(relatives[:_MOST_FEATURES], columns[:, :_MOST_FEATURES])
+    relatives = find_relatives(problem, [merged.features[j] for j in likely], most)
+    merged = merger.with_features(*relatives)
     pool = np.union1d(leading, np.arange(n_before, len(merged.features)))
     weights = np.full(len(merged.features), _FLOOR)
     weights[:n_before] = np.maximum(inclusion, _FLOOR)
