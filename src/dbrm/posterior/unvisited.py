@@ -215,7 +215,7 @@ class _Walks:
         """One step of every walk."""
         masks, count = states.masks.copy(), len(states.masks)
         rows, log_ratio = np.arange(count), np.zeros(count)
-        swaps = (rng.random(count) < _EXCHANGE) & masks.any(axis=1)
+        swaps = rng.random(count) < _EXCHANGE
         draws = rng.random((3, count))
         # Which feature leaves: each of the model's is as likely.
         order = np.cumsum(masks, axis=1)
@@ -223,8 +223,9 @@ class _Walks:
         joined = (self.cumulated[left] < draws[1][:, None]).sum(axis=1)
         joined = np.minimum(joined, masks.shape[1] - 1)
         log_ratio[swaps] = (self.exchanges[joined, left] - self.exchanges[left, joined])[swaps]
-        # A feature that is there already cannot come in.
-        possible = ~(swaps & masks[rows, joined])
+        # A feature that is there already cannot come in, nor can one leave an empty model: it then
+        # stays, so that additions are as frequent as in other models.
+        possible = ~swaps | (masks.any(axis=1) & ~masks[rows, joined])
         flipped = np.searchsorted(self.flips, draws[2] * self.flips[-1], side="right")
         flipped = np.minimum(flipped, masks.shape[1] - 1)
         swaps &= possible

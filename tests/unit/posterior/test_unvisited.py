@@ -8,7 +8,7 @@ import pytest
 
 import dbrm
 from dbrm.posterior.merge import Merged
-from dbrm.posterior.unvisited import with_unvisited
+from dbrm.posterior.unvisited import _exchanges, _Walks, with_unvisited
 from dbrm.search import split_key
 
 QUICK = {"n_chains": 2, "n_populations": 4, "random_state": 1}
@@ -90,6 +90,37 @@ def test_the_exact_posterior_comes_back_from_its_leading_models(family):
         all_models.probability[known] / all_models.probability[known].sum(),
         rtol=1e-6,
     )
+
+
+def test_the_empty_model_has_its_share():
+    """Of 400 walks over 256 models; nothing is there to find, but a few columns look like it.
+
+    The share of the steps has a standard error of about .005; it is a tenth too small if walks
+    leave the empty model twice as often as others add a feature.
+    """
+    X, y = weak(np.random.default_rng(2), 60, 8, 0.0)
+    exact = dbrm.enumerate_models(X, y, penalty="adaptive", prior="zellner-siow")
+    problem = exact._source.problem
+    problem = replace(
+        problem, estimate_unvisited=True, grammar=replace(problem.grammar, transforms=())
+    )
+    empty = exact._merged.models.sizes == 0
+    share = float(exact._merged.probability[empty].sum())
+    assert 0.2 < share < 0.9
+    prior = problem.model_prior
+    terms = problem.prior_terms([prior.feature_log_prior(f) for f in exact._merged.features])
+    columns = X.to_numpy()
+    walks = _Walks(
+        problem.engine.prepare(columns), terms, *_exchanges(columns), np.arange(1.0, 9.0)
+    )
+    rng = np.random.default_rng(1)
+    states = walks.start(np.zeros((400, 8), dtype=bool))
+    seen = []
+    for step in range(400):
+        states = walks.step(rng, states)
+        if step >= 100:
+            seen.append(np.mean(~states.masks.any(axis=1)))
+    assert np.mean(seen) == pytest.approx(share, abs=0.02)
 
 
 @pytest.fixture(scope="module")
