@@ -50,6 +50,7 @@ from dbrm.evidence.out_of_core import (
     unsupported_out_of_core,
 )
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
+from dbrm.evidence.short_coefficients import ShortCoefficients
 
 __all__ = [
     "AIC",
@@ -85,6 +86,7 @@ __all__ = [
     "Normal",
     "Observations",
     "ScoreTest",
+    "ShortCoefficients",
     "ZellnerSiow",
     "add_latent",
     "bind",

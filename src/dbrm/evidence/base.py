@@ -182,6 +182,16 @@ class AbstractEngine(ABC):
     def n_rows(self) -> int:
         """Number of rows of the response."""
 
+    @property
+    def has_row_terms(self) -> bool:
+        """Whether the rows say more of a model than a population does."""
+        return False
+
+    @property
+    def row_terms_at_most(self) -> float:
+        """Nats that a model may gain over others by what its rows say, as far as that is common."""
+        return 0.0
+
     def take(self, rows: IntArray) -> "AbstractEngine | None":  # noqa: ARG002
         """The same engine on some of the rows; ``None`` where it needs all of them."""
         return None

@@ -32,6 +32,7 @@ from dbrm.evidence.out_of_core import AbstractColumns, AbstractOutOfCoreEngine
 from dbrm.evidence.out_of_core.gaussian import OutOfCoreGaussianEngine
 from dbrm.evidence.out_of_core.glm import OutOfCoreGlmEngine
 from dbrm.evidence.predictor import AbstractPredictorLikelihood
+from dbrm.evidence.short_coefficients import ShortCoefficients
 from dbrm.evidence.solvers import DampedNewton, PlainIRLS
 from dbrm.status import Status
 
@@ -62,6 +63,7 @@ def build_engine(
     evidence: EvidenceFunction | None = None,
     device: str = "cpu",
     zero_intercept: float = 0.0,
+    short_coefficients: ShortCoefficients | None = None,
 ) -> AbstractEngine:
     """Return the exact engine for Gaussian responses with identity link, Laplace otherwise.
 
@@ -76,6 +78,8 @@ def build_engine(
         Where populations are evaluated: ``"cpu"``, ``"gpu"`` or ``"auto"``.
     zero_intercept
         Prior probability that a Gaussian model has no intercept.
+    short_coefficients
+        Prior of the digits of the coefficients of a Gaussian model.
     """
     family = find_family(family)
     _check_times(observations, family)
@@ -100,6 +104,7 @@ def build_engine(
             always=always,
             offset=observations.offset,
             zero_intercept=zero_intercept,
+            short_coefficients=short_coefficients,
         )
     else:
         assert isinstance(family, Family)

@@ -8,10 +8,10 @@ recomputed from the rows by Householder QR, which does not square the condition 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import e, inf, log, pi
-from typing import Self, final
+from typing import final
 
 import numpy as np
 import scipy.linalg
@@ -19,7 +19,7 @@ import scipy.linalg
 from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_many
 from dbrm._kernels.screening import score_row
-from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
 from dbrm.evidence.base import (
     AbstractEngine,
     AbstractPrepared,
@@ -29,23 +29,27 @@ from dbrm.evidence.base import (
 )
 from dbrm.evidence.coefficient_priors.base import CoefficientPrior, GaussianShape
 from dbrm.evidence.families import Gaussian
+from dbrm.evidence.least_squares import (
+    DEPENDENCE_TOLERANCE,
+    GramMatrix,
+    TriangularRows,
+    least_squares,
+    residual_fraction,
+)
 from dbrm.evidence.links import find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likelihood
 from dbrm.evidence.score import ScoreTable
+from dbrm.evidence.short_coefficients import ShortCoefficients
 from dbrm.evidence.zero_intercept import log_factor_of_zero, log_mixture
 from dbrm.status import Status
 
 __all__ = [
-    "DEPENDENCE_TOLERANCE",
     "SMALLEST_FRACTION",
     "SMALLEST_SPREAD",
     "GaussianEngine",
     "GaussianPopulation",
-    "residual_fraction",
 ]
 
-# A column keeps less than this share of its variance beside the others: it is one of them.
-DEPENDENCE_TOLERANCE = 1e-9
 # Relative rounding error of the entries of a Gram matrix.
 ROUNDING = 1e-15
 # Residual fractions below this are rounding noise of the Gram matrix.
@@ -54,10 +58,9 @@ SMALLEST_FRACTION = 1e-12
 ROUNDING_OF_ROWS = 1e-20
 # A column that varies less than this, relative to its size, is constant to rounding.
 SMALLEST_SPREAD = 1e-10
+# Nats that a model may gain over others by the digits of its coefficients beside noise.
+_OF_DIGITS = 18.0
 _EPSILON = np.finfo(np.float64).eps
-# Models are fitted from one Gram matrix if its smallest eigenvalue and the residual fraction are
-# larger than these, and the lengths of its columns neither tiny nor huge.
-_WELL_APART, _FAR_FROM_PERFECT, _SHORTEST = 1e-6, 1e-6, 1e-60
 
 
 @final
@@ -78,9 +81,11 @@ class GaussianEngine(AbstractEngine):
     offset
         Known part of the mean.
     zero_intercept
-        Prior probability that the intercept is zero. Models are compared in populations as if it
-        were free; `log_evidence`, `log_evidence_of` and fits, from the rows, know of it. A fit is
-        that of the more probable of both.
+        Prior probability that the intercept is zero. A fit is that of the more probable of both.
+    short_coefficients
+        The prior of coefficients that may be short numbers; ``None`` if none is more plausible
+        than others. Models are compared in populations as if intercept and coefficients were any
+        numbers; `log_evidence`, `log_evidence_of` and fits, from the rows, know of both.
     """
 
     response: Column
@@ -89,6 +94,7 @@ class GaussianEngine(AbstractEngine):
     always: Matrix | None = None
     offset: Column | None = None
     zero_intercept: float = 0.0
+    short_coefficients: ShortCoefficients | None = None
     refines = True
     settling_limit = 20
 
@@ -99,6 +105,15 @@ class GaussianEngine(AbstractEngine):
     @cached_property
     def _root(self) -> FloatArray | None:
         return None if self.weights is None else np.sqrt(self.weights)
+
+    @cached_property
+    def _own_response(self) -> Column:
+        """The response without its known part."""
+        return self.response if self.offset is None else self.response - self.offset
+
+    @cached_property
+    def _row_weights(self) -> Column:
+        return np.ones(self.n_rows) if self.weights is None else self.weights
 
     @cached_property
     def _fixed(self) -> Matrix:
@@ -127,8 +142,8 @@ class GaussianEngine(AbstractEngine):
         The response is divided by its largest deviation first, so that neither huge nor
         tiny units overflow when squared.
         """
-        y = self.response if self.offset is None else self.response - self.offset
-        weights = np.ones_like(y) if self.weights is None else self.weights
+        y = self._own_response
+        weights = self._row_weights
         centre = float(np.average(y / 2, weights=weights)) * 2
         unit = float(np.max(np.abs(y - centre), initial=0.0, where=weights > 0))
         if not unit > 0:
@@ -164,7 +179,7 @@ class GaussianEngine(AbstractEngine):
         block = np.array(columns, dtype=np.float64, order="F")
         _, exponents = np.frexp(np.max(np.abs(block), axis=0, initial=0.0))
         block = np.asarray(np.ldexp(block, -exponents), dtype=np.float64)
-        weights = np.ones(self.n_rows) if self.weights is None else self.weights
+        weights = self._row_weights
         block -= weights @ block / weights.sum()
         if self._root is not None:
             block *= self._root[:, None]
@@ -191,7 +206,7 @@ class GaussianEngine(AbstractEngine):
             for values in (self.weights, self.always, self.offset)
         )
         response = self.response[rows]
-        return GaussianEngine(response, self.prior, weights, always, offset, self.zero_intercept)
+        return replace(self, response=response, weights=weights, always=always, offset=offset)
 
     def prepare(self, columns: Matrix) -> "GaussianPopulation":
         return self.prepare_beside(columns, 0)
@@ -221,8 +236,8 @@ class GaussianEngine(AbstractEngine):
         """Log evidence of one model from its rows."""
         fraction, status = self.fraction(columns)
         value, status = self._score(fraction, status, columns.shape[1])
-        if self.zero_intercept and value > -inf:
-            value += log_mixture(self.zero_intercept, self._beside_zero(columns, fraction)[1])
+        if self.has_row_terms and value > -inf:
+            value += self._row_terms_of_one(columns, fraction).change
         return value, status
 
     def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
@@ -249,63 +264,97 @@ class GaussianEngine(AbstractEngine):
         rounding, without their squared condition number.
         """
         rows, total, _ = self._target
-        target = rows / np.sqrt(total)
-        basis, triangle = np.linalg.qr(self._free(columns))
-        inside = basis.T @ target
-        rest = target - basis @ inside
-        rest -= basis @ (basis.T @ rest)
-        outside = float(rest @ rest)
+        factorised = TriangularRows.of(self._free(columns), rows / np.sqrt(total))
         values, statuses = np.empty(len(masks)), np.empty(len(masks), dtype=np.uint8)
         fractions = np.empty(len(masks))
         for row, mask in enumerate(masks):
-            fraction, status = residual_fraction(triangle[:, mask], inside)
-            fractions[row] = fraction + outside
+            fractions[row], status = factorised.left(mask)
             values[row], statuses[row] = self._score(fractions[row], status, int(mask.sum()))
-        if self.zero_intercept:
-            left = self._fractions_through_origin(columns, masks)
-            for row in np.flatnonzero(values > -inf).tolist():
-                size = int(masks[row].sum())
-                log_factor = self._log_factor_of_zero(left[row], fractions[row], size)
-                values[row] += log_mixture(self.zero_intercept, log_factor)
+        if self.has_row_terms:
+            known = np.flatnonzero(values > -inf)
+            terms = self._row_terms(columns, masks[known], fractions[known])
+            values[known] += [term.change for term in terms]
         return values, statuses
 
-    def _beside_zero(self, columns: Matrix, fraction: float) -> tuple[float, float]:
-        """What the model of these columns leaves without an intercept, and the log Bayes factor."""
+    @property
+    def has_row_terms(self) -> bool:
+        return bool(self.zero_intercept) or self.short_coefficients is not None
+
+    @property
+    def row_terms_at_most(self) -> float:
+        return _OF_DIGITS if self.short_coefficients is not None else 0.0
+
+    def _row_terms_of_one(self, columns: Matrix, fraction: float) -> "_RowTerms":
         everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
-        left = float(self._fractions_through_origin(columns, everything)[0])
-        return left, self._log_factor_of_zero(left, fraction, columns.shape[1])
+        return self._row_terms(columns, everything, np.array([fraction]))[0]
 
-    def _fractions_through_origin(self, columns: Matrix, masks: Masks) -> FloatArray:
-        """What models leave without an intercept, as shares of the total sum of squares.
+    def _row_terms(self, columns: Matrix, masks: Masks, fractions: FloatArray) -> "list[_RowTerms]":
+        """What intercept and digits change, for models of known residual fractions."""
+        total, rows = self._target[1], self._raw_rows(columns)
+        models = np.hstack(
+            [np.ones((len(masks), rows.log_lengths.size - masks.shape[1]), bool), masks]
+        )
+        terms: list[_RowTerms] = []
+        for model, mask, fraction in zip(models, masks, fractions.tolist(), strict=True):
+            change, left, intercept = 0.0, inf, True
+            if self.zero_intercept:
+                left = rows.left(np.concatenate([[False], model[1:]]))[0] / total
+                log_factor = self._log_factor_of_zero(left, fraction, int(mask.sum()))
+                change = log_mixture(self.zero_intercept, log_factor)
+                intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
+            terms.append(_RowTerms(change, left, intercept))
+        if self.short_coefficients is not None:
+            changes = self._of_digits(self.short_coefficients, rows, masks, fractions, terms)
+            pairs = zip(terms, changes.tolist(), strict=True)
+            terms = [replace(term, change=term.change + change) for term, change in pairs]
+        return terms
 
-        Infinite where columns depend on each other that do not beside an intercept.
-        """
-        always = np.empty((self.n_rows, 0)) if self.always is None else self.always
-        columns = np.hstack([always, columns])
-        always_in = np.ones((len(masks), always.shape[1]), dtype=np.bool_)
+    def _raw_rows(self, columns: Matrix) -> TriangularRows:
+        """The intercept, always-in columns and these, not about their means, and the response."""
         root = np.ones(self.n_rows) if self._root is None else self._root
-        y = self.response if self.offset is None else self.response - self.offset
+        always = np.empty((self.n_rows, 0)) if self.always is None else self.always
+        block = np.hstack([np.ones((self.n_rows, 1)), always, columns])
+        y = self._own_response
+        return TriangularRows.of(block, y / self._target[2], root)
+
+    def _of_digits(
+        self,
+        prior: ShortCoefficients,
+        rows: TriangularRows,
+        masks: Masks,
+        fractions: FloatArray,
+        terms: "list[_RowTerms]",
+    ) -> FloatArray:
+        """Log factors of the digits of coefficients, of models with or without an intercept."""
         _, total, unit = self._target
-        target = y / unit * root
-        _, exponents = np.frexp(np.max(np.abs(columns), axis=0, initial=0.0))
-        block = np.ldexp(columns, -exponents) * root[:, None]
-        block /= np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
-        basis, triangle = np.linalg.qr(block)
-        inside = basis.T @ target
-        rest = target - basis @ inside
-        rest -= basis @ (basis.T @ rest)
-        outside = float(rest @ rest)
-        models = np.hstack([always_in, masks])
-        left = [residual_fraction(triangle[:, mask], inside)[0] + outside for mask in models]
-        with np.errstate(over="ignore"):
-            return np.array(left) / total
+        first = rows.log_lengths.size - masks.shape[1]
+        intercepts = np.array([term.intercept for term in terms], dtype=np.bool_)
+        lefts = np.array([term.left for term in terms])
+        left = np.maximum(np.where(intercepts, fractions, lefts), ROUNDING_OF_ROWS) * total
+        sizes, changes = masks.sum(axis=1), np.zeros(len(masks))
+        for size, intercept in sorted(set(zip(sizes.tolist(), intercepts.tolist(), strict=True))):
+            chosen = np.flatnonzero((sizes == size) & (intercepts == intercept))
+            degrees = self.shape.n - self.n_always - size - intercept
+            if size == 0 or degrees < 1.0:
+                continue
+            fixed = np.arange(0 if intercept else 1, first)
+            own = np.nonzero(masks[chosen])[1].reshape(-1, size) + first
+            members = np.hstack([np.tile(fixed, (chosen.size, 1)), own])
+            estimates, inverses = rows.estimates(members)
+            estimates, inverses = estimates[:, -size:], inverses[:, -size:, -size:]
+            with np.errstate(all="ignore"):
+                log_sizes = np.log10(np.abs(estimates)) + np.log10(unit) - rows.log_lengths[own]
+                relative = inverses / (estimates[:, :, None] * estimates[:, None, :])
+            relative *= (left[chosen] / degrees)[:, None, None]
+            changes[chosen] = prior.log_factors(log_sizes, relative, degrees)
+        return changes
 
     @cached_property
     def _through_origin(self) -> tuple[GaussianShape, float]:
         """The response about zero, and the share of its sum of squares that is about its mean."""
-        y = self.response if self.offset is None else self.response - self.offset
+        y = self._own_response
         _, total, unit = self._target
-        weights = np.ones_like(y) if self.weights is None else self.weights
+        weights = self._row_weights
         used = weights > 0
         with np.errstate(over="ignore"):
             squares = max(float(weights[used] @ (y[used] / unit) ** 2), total)
@@ -332,9 +381,9 @@ class GaussianEngine(AbstractEngine):
         from the rows.
         """
         fits: list[ModelFit | None] = [None] * len(masks)
-        if self.n_always == 0 and not self.zero_intercept:
+        if self.n_always == 0 and not self.has_row_terms:
             sizes = masks.sum(axis=1)
-            gram = _Gram.of(self, columns)
+            gram = GramMatrix.of(self._own_response, columns, self._row_weights)
             for size in np.unique(sizes[sizes > 0]).tolist():
                 models = np.flatnonzero(sizes == size)
                 members = np.nonzero(masks[models])[1].reshape(-1, size)
@@ -342,7 +391,7 @@ class GaussianEngine(AbstractEngine):
                     fits[model] = fit
         return [fit or self.fit(columns[:, mask]) for fit, mask in zip(fits, masks, strict=True)]
 
-    def _fit_alike(self, gram: "_Gram", members: IntArray) -> Iterator[ModelFit | None]:
+    def _fit_alike(self, gram: GramMatrix, members: IntArray) -> Iterator[ModelFit | None]:
         """Fits of models of one size; none where one Gram matrix is not accurate enough."""
         size, n = members.shape[1], self.shape.n
         table = self._table(size)
@@ -376,20 +425,19 @@ class GaussianEngine(AbstractEngine):
         fraction, status = self.fraction(columns)
         value, status = self._score(fraction, status, columns.shape[1])
         intercept, shape = True, self.shape
-        if self.zero_intercept and value > -inf:
-            left, log_factor = self._beside_zero(columns, fraction)
-            value += log_mixture(self.zero_intercept, log_factor)
-            intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
-        if not intercept:
-            shape, share = self._through_origin
-            fraction = max(left, self.shape.floor) * share
+        if self.has_row_terms and value > -inf:
+            terms = self._row_terms_of_one(columns, fraction)
+            value, intercept = value + terms.change, terms.intercept
+            if not intercept:
+                shape, share = self._through_origin
+                fraction = max(terms.left, self.shape.floor) * share
         fraction = min(max(fraction, shape.floor), 1.0)
         always = np.empty((self.n_rows, 0)) if self.always is None else self.always
         design = np.hstack([always, columns])
         summary = self.prior.summary(design.shape[1], fraction, shape)
-        weights = np.ones(self.n_rows) if self.weights is None else self.weights
-        y = self.response if self.offset is None else self.response - self.offset
-        coefficients, covariance = _least_squares(
+        weights = self._row_weights
+        y = self._own_response
+        coefficients, covariance = least_squares(
             design, y, weights, summary.shrinkage, intercept=intercept
         )
         variance = fraction * shape.total / self.shape.n
@@ -405,9 +453,9 @@ class GaussianEngine(AbstractEngine):
         )
 
     def project(self, columns: Matrix) -> FloatArray:
-        weights = np.ones(self.n_rows) if self.weights is None else self.weights
-        y = self.response if self.offset is None else self.response - self.offset
-        return _least_squares(columns, y, weights, 1.0)[0]
+        weights = self._row_weights
+        y = self._own_response
+        return least_squares(columns, y, weights, 1.0)[0]
 
     def likelihood(self) -> AbstractPredictorLikelihood:
         return predictor_likelihood(
@@ -447,60 +495,23 @@ class GaussianEngine(AbstractEngine):
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class _Gram:
-    """Inner products of columns of unit length about their means, and with the response.
+@dataclass(frozen=True, slots=True)
+class _RowTerms:
+    """What the rows say of one model.
 
     Parameters
     ----------
-    lengths, means, mean
-        Lengths and means of the columns, and the mean of the response.
-    total
-        Sum of squares of the response about its mean.
+    change
+        Of its log evidence, as compared with that of any intercept and coefficients.
+    left
+        What it leaves without an intercept, as a share of the total sum of squares.
+    intercept
+        Whether it rather has one.
     """
 
-    products: Matrix
-    cross: FloatArray
-    lengths: FloatArray
-    means: FloatArray
-    mean: float
-    total: float
-
-    @classmethod
-    def of(cls, engine: GaussianEngine, columns: Matrix) -> Self:
-        y = engine.response if engine.offset is None else engine.response - engine.offset
-        weights = np.ones(y.size) if engine.weights is None else engine.weights
-        with np.errstate(all="ignore"):
-            means = weights @ columns / weights.sum()
-            mean = float(weights @ y / weights.sum())
-            root = np.sqrt(weights)
-            block = (columns - means) * root[:, None]
-            lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
-            block /= lengths
-            target = (y - mean) * root
-            products = (block.T @ block, block.T @ target)
-        return cls(*products, lengths, means, mean, float(target @ target))
-
-    def solve(self, members: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, Mask]:
-        """Inverse Gram matrices, slopes and residual fractions; and where they are accurate."""
-        cross = self.cross[members]
-        products = self.products[members[:, :, None], members[:, None, :]]
-        finite = np.isfinite(products).all(axis=(1, 2)) & np.isfinite(cross).all(axis=1)
-        accurate: Mask = np.asarray(finite)
-        # Lengths whose squares neither overflow nor vanish.
-        inside = (self.lengths > _SHORTEST) & (self.lengths < 1.0 / _SHORTEST)
-        accurate &= inside[members].all(axis=1)
-        products = np.where(accurate[:, None, None], products, np.eye(members.shape[1]))
-        accurate &= np.linalg.eigvalsh(products)[:, 0] > _WELL_APART
-        products = np.where(accurate[:, None, None], products, np.eye(members.shape[1]))
-        inverses = np.linalg.inv(products)
-        slopes = np.einsum("mij,mj->mi", inverses, cross)
-        with np.errstate(all="ignore"):
-            fractions = 1.0 - np.einsum("mi,mi->m", slopes, cross) / self.total
-            accurate &= fractions > _FAR_FROM_PERFECT
-            lengths = self.lengths[members]
-            inverses = inverses / (lengths[:, :, None] * lengths[:, None, :])
-            return inverses, slopes / lengths, fractions, accurate
+    change: float
+    left: float
+    intercept: bool
 
 
 @final
@@ -560,55 +571,3 @@ def _beside(basis: Matrix, block: Matrix) -> Matrix:
     block -= basis @ (basis.T @ block)
     left = np.linalg.norm(block, axis=0)
     return np.asarray(block / np.where(left**2 <= DEPENDENCE_TOLERANCE, inf, left))
-
-
-def residual_fraction(block: Matrix, target: FloatArray) -> tuple[float, Status]:
-    """Squared length of what unit columns leave of the target, by pivoted QR."""
-    if block.shape[1] == 0:
-        return float(target @ target), Status.OK
-    q, r, _ = scipy.linalg.qr(block, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(r))
-    if diagonal.size < block.shape[1] or not np.all(diagonal**2 > DEPENDENCE_TOLERANCE):
-        return inf, Status.RANK_DEFICIENT
-    residual = target - q @ (q.T @ target)
-    residual -= q @ (q.T @ residual)
-    return float(residual @ residual), Status.OK
-
-
-def _least_squares(
-    columns: Matrix,
-    response: Column,
-    weights: Column,
-    shrinkage: float,
-    *,
-    intercept: bool = True,
-) -> tuple[FloatArray, Matrix]:
-    r"""Weighted least squares, shrunk towards the mean, or towards zero without an intercept.
-
-    Returns the coefficients, intercept first, and the scale matrix of
-    :math:`(\beta_0, \beta)` implied by :math:`\bar\mu \sim 1/n` and
-    :math:`\beta \sim s (X_c' X_c)^{-1}`.
-    """
-    n = weights.sum()
-    # A power of two brings every column to size one without rounding.
-    _, exponents = np.frexp(np.max(np.abs(columns), axis=0, initial=0.0))
-    scaled = np.ldexp(columns, -exponents)
-    means = weights @ scaled / n
-    mean = float(weights @ (response / 2) / n) * 2
-    if not intercept:
-        means, mean = np.zeros_like(means), 0.0
-    centred = (scaled - means) * np.sqrt(weights)[:, None]
-    target = (response - mean) * np.sqrt(weights)
-    scale = np.maximum(np.linalg.norm(centred, axis=0), np.finfo(float).tiny)
-    left, values, right = np.linalg.svd(centred / scale, full_matrices=False)
-    kept = values > _EPSILON * max(centred.shape) * values.max(initial=0.0)
-    inverse = (right[kept].T / values[kept]) / scale[:, None]
-    slopes = shrinkage * inverse @ (left[:, kept].T @ target)
-    covariance = np.empty((slopes.size + 1, slopes.size + 1))
-    covariance[1:, 1:] = shrinkage * inverse @ inverse.T
-    covariance[0, 1:] = covariance[1:, 0] = -covariance[1:, 1:] @ means
-    covariance[0, 0] = intercept / n + means @ covariance[1:, 1:] @ means
-    coefficients = np.concatenate([[mean - means @ slopes], slopes])
-    powers = -np.concatenate([[0], exponents])
-    with np.errstate(over="ignore"):
-        return np.ldexp(coefficients, powers), np.ldexp(covariance, powers + powers[:, None])

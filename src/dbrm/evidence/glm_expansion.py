@@ -18,7 +18,8 @@ from dbrm._kernels.enumeration import prior_of_all, residuals_of_all
 from dbrm._kernels.piecewise import glm_score_of_all
 from dbrm._typing import FloatArray, IntArray, Matrix
 from dbrm.evidence.design import independent_columns
-from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, SMALLEST_FRACTION, GaussianPopulation
+from dbrm.evidence.gaussian import SMALLEST_FRACTION, GaussianPopulation
+from dbrm.evidence.least_squares import DEPENDENCE_TOLERANCE
 from dbrm.evidence.score import closed_form_table
 
 __all__ = ["GRAM_RIDGE", "RIDGE", "Expansion", "columns_to_expand"]

@@ -6,7 +6,17 @@ A weight such as 0.49998 with a standard error of 0.0001 may as well be a half.
 from collections.abc import Iterator
 from math import ceil, floor, isfinite, log, log10, pi
 
-__all__ = ["count_digits", "is_recognised", "short_numbers", "shortest_within"]
+import numpy as np
+
+from dbrm._typing import FloatArray
+
+__all__ = [
+    "count_digits",
+    "is_recognised",
+    "numbers_of_a_decade",
+    "short_numbers",
+    "shortest_within",
+]
 
 # Simple parts: digits of one of them, and of a multiple up to the largest.
 _PARTS = {
@@ -66,6 +76,31 @@ def shortest_within(value: float, spread: float) -> float:
         if number != 0.0 and distance <= _FURTHEST and cost < least:
             best, least = number, cost
     return best
+
+
+def numbers_of_a_decade() -> tuple[FloatArray, FloatArray]:
+    r"""Short numbers from one to ten, whatever their power of ten, and their log probabilities.
+
+    Those of one or two digits, thirds and sixths, and these times or over :math:`\pi`, which counts
+    as one digit more. Their probabilities fall by ten with every digit, of which one has none.
+    """
+    tenths = [count / 10 for count in range(10, 100)]
+    parts = [count / part for part in (3, 6) for count in range(1, _LARGEST_MULTIPLE + 1)]
+    digits: dict[float, int] = {}
+    for number in (*tenths, *parts):
+        own = count_digits(number)
+        for factor, cost in ((1.0, own), (pi, max(own, 1) + 1), (1.0 / pi, max(own, 1) + 1)):
+            value = _mantissa(number * factor)
+            if not any(abs(value - known) <= _EQUAL * known for known in digits):
+                digits[value] = cost
+    numbers = np.array(sorted(digits))
+    log_weights = -log(10.0) * np.array([digits[number] for number in numbers.tolist()])
+    return numbers, log_weights - np.logaddexp.reduce(log_weights)
+
+
+def _mantissa(value: float) -> float:
+    """The number times the power of ten that brings it to at least one and below ten."""
+    return float(value / 10.0 ** floor(log10(value) + _EQUAL))
 
 
 def is_recognised(value: float, error: float) -> bool:

@@ -366,7 +366,7 @@ def _refine(
     refines = problem.out_of_core is not None or problem.engine.refines or bool(problem.completed)
     once = problem.subsampled or bool(problem.completed)
     rounds = 1 if once else REFINE_ROUNDS
-    window = np.inf if once else REFINE_WINDOW
+    window = np.inf if once else REFINE_WINDOW + problem.engine.row_terms_at_most
     most = MOST_COMPLETED if problem.completed else REFINE_MOST
     for _ in range(rounds if refines else 0):
         log_posterior = _log_posterior(models)

@@ -149,8 +149,8 @@ def _submodels(posterior: "Posterior") -> Iterator[_Candidate]:
 def _evaluated(problem: Problem, features: list[Feature], masks: Masks) -> Iterator[_Candidate]:
     """Models of some features."""
     engine, columns = problem.engine, evaluate(features, problem.table)[0]
-    if isinstance(engine, GaussianEngine) and engine.zero_intercept:
-        # Populations compare models as if all had an intercept.
+    if engine.has_row_terms:
+        # Populations compare models as if intercept and coefficients were any numbers.
         values, _ = engine.log_evidence_of(columns, masks)
     else:
         values, _ = problem.prepare(features, columns).log_evidence(masks)

@@ -16,6 +16,9 @@ by the share of the time spent there (Clyde and Ghosh 2012, for a finite populat
 A walk adds or drops a feature, or exchanges one for a relative, and accepts by Metropolis' and
 Hastings' rule. Walks start at models drawn from the visited ones. What they find in the first part
 counts as visited, so that the second part is not used twice.
+
+What only the rows say of a model, of its intercept or its digits, is known of the visited ones. For
+others it is computed at the end, and their steps are weighted by it.
 """
 
 from dataclasses import dataclass, replace
@@ -76,6 +79,7 @@ def with_unvisited(rng: np.random.Generator, problem: Problem, merger: Merger) -
         problem.prior_terms(merger.feature_terms()[pool].tolist()),
         *_exchanges(columns),
         np.cumsum(np.sqrt(weights[pool])),
+        _Known.of(merged, merger.feature_keys()[pool]) if problem.engine.has_row_terms else None,
     )
     states = walks.start(_draw_models(rng, merged, pool, _WALKS))
     found: list[_States] = []
@@ -85,10 +89,12 @@ def with_unvisited(rng: np.random.Generator, problem: Problem, merger: Merger) -
     if found:
         keys, n_first = merger.feature_keys(), int(_FIRST * n_steps)
         first, second = (
-            _table(_States.concatenate(part), pool, keys)
+            _weighted(_States.concatenate(part), walks, problem.engine, columns)
             for part in (found[:n_first], found[n_first:])
         )
-        merged = _combine(merged, first, second)
+        merged = _combine(
+            merged, _table(first[0], pool, keys), _table(second[0], pool, keys), second[1]
+        )
     return _without_unused(merged, n_before)
 
 
@@ -189,6 +195,36 @@ class _States:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """Log evidence of the visited models from their rows, in the order of their keys.
+
+    Parameters
+    ----------
+    feature_keys
+        Of the features of the pool.
+    """
+
+    keys: npt.NDArray[np.uint64]
+    log_evidence: FloatArray
+    feature_keys: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, merged: Merged, feature_keys: npt.NDArray[np.uint64]) -> "_Known":
+        keys = merged.models.keys[:, 0]
+        order = np.argsort(keys)
+        return cls(keys[order], merged.models.log_evidence[order], feature_keys[:, 0])
+
+    def look_up(self, masks: Masks) -> tuple[Mask, FloatArray]:
+        """Which models are visited ones, and the log evidence of these."""
+        parts = np.where(masks, self.feature_keys, np.uint64(0))
+        wanted = np.bitwise_xor.reduce(parts, axis=1)
+        place = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
+        there = self.keys[place] == wanted
+        return there, self.log_evidence[place[there]]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class _Walks:
     """The target and the proposals of walks over one pool.
 
@@ -198,6 +234,8 @@ class _Walks:
         Log probabilities of exchanges; and cumulated ones, by rows.
     flips
         Cumulated weights of the features that are added or dropped.
+    known
+        The visited models, where their rows say more than the population.
     """
 
     population: PreparedPopulation
@@ -205,6 +243,7 @@ class _Walks:
     exchanges: Matrix
     cumulated: Matrix
     flips: FloatArray
+    known: _Known | None = None
 
     def start(self, masks: Masks) -> _States:
         """The states of those of these models that have evidence."""
@@ -243,10 +282,27 @@ class _Walks:
         values, statuses = np.full(len(masks), -np.inf), np.zeros(len(masks), dtype=np.uint8)
         if allowed.any():
             values[allowed], statuses[allowed] = self.population.log_evidence(masks[allowed])
+        if self.known is not None:
+            there, evidence = self.known.look_up(masks)
+            values[there] = evidence
         values[np.isnan(values)] = -np.inf
         log_prior = np.where(allowed, 0.0, -np.inf)
         log_prior[allowed] = self.terms.of(masks[allowed])
         return _States(masks, values, log_prior, statuses)
+
+
+def _weighted(
+    states: _States, walks: _Walks, engine: AbstractEngine, columns: Matrix
+) -> tuple[_States, FloatArray]:
+    """States with the evidence from their rows, and the weights of the steps that follow."""
+    if walks.known is None:
+        return states, np.ones(len(states.masks))
+    outside = np.flatnonzero(~walks.known.look_up(states.masks)[0])
+    masks, place = np.unique(states.masks[outside], axis=0, return_inverse=True)
+    from_rows = states.log_evidence.copy()
+    from_rows[outside] = engine.log_evidence_of(columns, masks)[0][place.ravel()]
+    weights = np.exp(from_rows - states.log_evidence)
+    return replace(states, log_evidence=from_rows), weights
 
 
 def _table(states: _States, pool: IntArray, keys: npt.NDArray[np.uint64]) -> ModelTable:
@@ -261,17 +317,23 @@ def _table(states: _States, pool: IntArray, keys: npt.NDArray[np.uint64]) -> Mod
     )
 
 
-def _combine(merged: Merged, first: ModelTable, second: ModelTable) -> Merged:
-    """Visited models, among them those of the first part of the walks, and representatives."""
+def _combine(merged: Merged, first: ModelTable, second: ModelTable, weights: FloatArray) -> Merged:
+    """Visited models, among them those of the first part of the walks, and representatives.
+
+    Parameters
+    ----------
+    weights
+        Of the steps of the second part.
+    """
     known = merged.models.keys[:, 0]
     _, rows = np.unique(first.keys[:, 0], return_index=True)
     fresh = rows[~np.isin(first.keys[rows, 0], known)]
     visited = ModelTable.concatenate([merged.models, first.take(fresh)])
     log_posterior = visited.log_evidence + visited.log_prior
     log_mass = log_sum_exp(log_posterior)
-    others, rows, counts = np.unique(second.keys[:, 0], return_index=True, return_counts=True)
+    others, rows, place = np.unique(second.keys[:, 0], return_index=True, return_inverse=True)
     outside = ~np.isin(others, visited.keys[:, 0])
-    share = counts[outside] / len(second)
+    share = np.bincount(place, weights)[outside] / max(weights.sum(), np.finfo(float).tiny)
     probability = np.exp(log_posterior - log_mass) * (1.0 - share.sum())
     # Representatives must not come before the best model.
     if share.size and not share.max() < probability.max():

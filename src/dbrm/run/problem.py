@@ -13,6 +13,7 @@ from dbrm.evidence import (
     AbstractOutOfCoreEngine,
     Jeffreys,
     JointEngine,
+    ShortCoefficients,
     add_latent,
     bind,
     build_engine,
@@ -47,6 +48,7 @@ from dbrm.features import (
     parse_feature,
     resolve_transforms,
 )
+from dbrm.features.numbers import numbers_of_a_decade
 from dbrm.priors import ModelPrior, WithCosts, WithLongNumbers, resolve_model_prior
 from dbrm.run.budget import DefaultSteps, build_part, search_budget
 from dbrm.run.inputs import RunInputs
@@ -59,6 +61,8 @@ __all__ = ["build_problem"]
 _MAX_DEPTH, _MAX_COMPLEXITY, _LAW_DEPTH, _LAW_COMPLEXITY = 5, 10, 8, 20
 # Prior probability that a law has no intercept: of 152 that were looked at 139 have none.
 _ZERO_INTERCEPT = 0.9
+# And that one of its coefficients is a short number.
+_SHORT_COEFFICIENTS = 0.5
 # Where features settle, a model has at most so many times the features of a population, and a
 # feature for every so many rows.
 _MOST_PLACES, _ROWS = 4, 6
@@ -207,7 +211,8 @@ def _engine(
         as_published=settings.preset == "paper_code",
         evidence=settings.evidence,
         device="cpu" if settings.preset or nested or is_sample else settings.device,
-        zero_intercept=_zero_intercept(settings, inputs, family),
+        zero_intercept=_of_laws("zero_intercept", _ZERO_INTERCEPT, settings, inputs, family),
+        short_coefficients=_short_coefficients(settings, inputs, family),
     )
     if engine.log_evidence(np.empty((table.n_rows, 0)))[0] == -np.inf:
         msg = (
@@ -233,8 +238,19 @@ def _engine(
     )
 
 
-def _zero_intercept(settings: Settings, inputs: RunInputs, family: AbstractFamily) -> float:
-    """Prior probability that there is no intercept; for laws it is not zero by default."""
+def _short_coefficients(
+    settings: Settings, inputs: RunInputs, family: AbstractFamily
+) -> ShortCoefficients | None:
+    """The prior of the digits of coefficients; none where none is more plausible than others."""
+    name = "short_coefficients"
+    probability = _of_laws(name, _SHORT_COEFFICIENTS, settings, inputs, family)
+    return ShortCoefficients(probability, *numbers_of_a_decade()) if probability else None
+
+
+def _of_laws(
+    name: str, default: float, settings: Settings, inputs: RunInputs, family: AbstractFamily
+) -> float:
+    """A prior probability of laws, zero by default where their functions are not on offer."""
     link = find_link(settings.link or family.default_link).name
     reasons = {
         f"preset={settings.preset!r}": settings.preset is not None,
@@ -248,16 +264,16 @@ def _zero_intercept(settings: Settings, inputs: RunInputs, family: AbstractFamil
         "rows out of core": inputs.rows is not None,
     }
     found = [reason for reason, holds in reasons.items() if holds]
-    given = settings.zero_intercept
+    given: float | None = getattr(settings, name)
     if given is None:
         assert settings.transforms is not None
         offered = {transform.name for transform in resolve_transforms(settings.transforms)}
         laws = {transform.name for transform in resolve_transforms("laws")}
-        return 0.0 if found or not laws <= offered else _ZERO_INTERCEPT
+        return 0.0 if found or not laws <= offered else default
     if given and found:
         msg = (
-            "zero_intercept= is for the search by GMJMCMC of formulas of a Gaussian response in "
-            f"memory, and not for {found[0]}; got zero_intercept={given!r}. Leave it out."
+            f"{name}= is for the search by GMJMCMC of formulas of a Gaussian response in "
+            f"memory, and not for {found[0]}; got {name}={given!r}. Leave it out."
         )
         raise InvalidSettingError(msg)
     return given

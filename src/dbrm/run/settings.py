@@ -184,6 +184,11 @@ class Settings:
         a set of features is the average over both; the fit shown, and predictions, are those of the
         more probable one. By default 0.9 where the functions of ``transforms="laws"`` are on
         offer, as most laws have no intercept, and 0 otherwise. For GMJMCMC and rows in memory.
+    short_coefficients
+        Prior probability that a coefficient of a Gaussian response is a short number, such as 2,
+        0.5 or pi, whatever its sign and power of ten. The evidence of a set of features is the
+        average over both; estimates are shown as they are. By default 0.5 where
+        `zero_intercept` is 0.9, and 0 otherwise.
     costs
         Extra nats per use of a transform or covariate, by name.
     units
@@ -319,6 +324,7 @@ class Settings:
     always: str | Sequence[str | Feature] | Mapping[str, tuple[float, float] | None] = ()
     intercept: bool = True
     zero_intercept: float | None = None
+    short_coefficients: float | None = None
     exclude: str | Sequence[str | Feature] = ()
     start: str | Sequence[str | Feature] = ()
     costs: Mapping[str, float] | None = None
@@ -427,12 +433,17 @@ class Settings:
 
     def _check_always(self) -> None:
         self._check_choice("intercept", (True, False))
-        if self.zero_intercept is not None and not 0.0 <= self.zero_intercept < 1.0:
-            msg = (
-                "zero_intercept is a probability of at least 0 and below 1; got "
-                f"zero_intercept={self.zero_intercept!r}. intercept=False is for certainty."
-            )
-            raise InvalidSettingError(msg)
+        for name, advice in (
+            ("zero_intercept", "intercept=False is for certainty."),
+            ("short_coefficients", "Try 0.5, or 0 for no preference."),
+        ):
+            given = getattr(self, name)
+            if given is not None and not 0.0 <= given < 1.0:
+                msg = (
+                    f"{name} is a probability of at least 0 and below 1; got {name}={given!r}. "
+                    f"{advice}"
+                )
+                raise InvalidSettingError(msg)
         given = self.always
         for name, prior in given.items() if isinstance(given, Mapping) else ():
             sound = prior is None or (
@@ -683,6 +694,7 @@ class SettingsOptions(TypedDict, total=False):
     always: str | Sequence[str | Feature] | Mapping[str, tuple[float, float] | None]
     intercept: bool
     zero_intercept: float | None
+    short_coefficients: float | None
     exclude: str | Sequence[str | Feature]
     start: str | Sequence[str | Feature]
     costs: Mapping[str, float] | None

@@ -231,7 +231,7 @@ def test_columns_that_depend_on_each_other_about_zero_have_an_intercept(rng):
     columns = 1e6 + rng.normal(size=(8, 2))
     response = columns @ [1.0, -1.0] + 0.01 * rng.normal(size=8)
     engine = GaussianEngine(response, ZellnerSiow(), zero_intercept=0.999)
-    assert engine._fractions_through_origin(columns, np.ones((1, 2), dtype=bool))[0] == np.inf
+    assert engine._row_terms_of_one(columns, engine.fraction(columns)[0]).left == np.inf
     assert engine.fit(columns).has_intercept
 
 

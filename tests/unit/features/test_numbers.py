@@ -5,7 +5,12 @@ from math import pi
 import numpy as np
 import pytest
 
-from dbrm.features.numbers import count_digits, is_recognised, shortest_within
+from dbrm.features.numbers import (
+    count_digits,
+    is_recognised,
+    numbers_of_a_decade,
+    shortest_within,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,3 +76,20 @@ def test_random_numbers_are_seldom_recognised(rng, relative):
     # And estimates of one, which is short, nearly always are: so the test has power.
     near = 1.0 + relative * rng.normal(size=2_000)
     assert np.mean([is_recognised(value, relative) for value in near]) > 0.9
+
+
+def test_numbers_of_a_decade_cost_their_digits():
+    numbers, log_weights = numbers_of_a_decade()
+    assert np.all((numbers >= 1.0) & (numbers < 10.0))
+    assert np.all(np.diff(numbers) > 1e-9)
+    assert np.exp(log_weights).sum() == pytest.approx(1.0)
+
+    def digits(value):
+        place = np.argmin(np.abs(numbers - value))
+        assert numbers[place] == pytest.approx(value, rel=1e-12)
+        return (log_weights.max() - log_weights[place]) / np.log(10.0)
+
+    # One, a digit, two digits, and 1/3, 5/6, pi, 2 pi, 1/(2 pi), 1/(4 pi) by their digits.
+    values = [1.0, 2.0, 5.0, 2.5, 10 / 3, 25 / 3, np.pi, 2 * np.pi, 5 / np.pi, 25 / np.pi]
+    expected = [0, 1, 1, 2, 2, 2, 2, 2, 2, 3]
+    np.testing.assert_allclose([digits(value) for value in values], expected)

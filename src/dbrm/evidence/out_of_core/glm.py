@@ -21,10 +21,11 @@ from dbrm.evidence.base import AbstractExpandable, CountCallback, ModelFit
 from dbrm.evidence.design import independent_columns
 from dbrm.evidence.device import DeviceRows
 from dbrm.evidence.families import CompiledFamily
-from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE, GaussianPopulation
+from dbrm.evidence.gaussian import GaussianPopulation
 from dbrm.evidence.glm import GlmEngine
 from dbrm.evidence.glm_expansion import RIDGE, Expansion
 from dbrm.evidence.glm_prior import glm_prior
+from dbrm.evidence.least_squares import DEPENDENCE_TOLERANCE
 from dbrm.evidence.links import Link
 from dbrm.evidence.out_of_core.base import AbstractColumns, AbstractOutOfCoreEngine, Joined, add_up
 from dbrm.evidence.out_of_core.newton import CountRows, Newton, Passes, information_unit

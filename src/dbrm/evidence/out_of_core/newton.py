@@ -16,7 +16,7 @@ from dbrm.data import AbstractRows, Block
 from dbrm.evidence.design import in_blocks, independent_columns
 from dbrm.evidence.device import DeviceRows, HeldPopulation, Part, Reader
 from dbrm.evidence.families import CompiledFamily
-from dbrm.evidence.gaussian import DEPENDENCE_TOLERANCE
+from dbrm.evidence.least_squares import DEPENDENCE_TOLERANCE
 from dbrm.evidence.out_of_core.base import AbstractColumns, add_up
 
 __all__ = ["CountRows", "Newton", "Passes", "information_unit"]
