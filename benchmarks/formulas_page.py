@@ -247,8 +247,8 @@ its summands, multiplied out, of the arguments of functions, and a constant in e
 
 Two columns are about honesty: the claim of the law where it was found (goal: {SURE:g} in the median), and how often the claim
 of a best model that is wrong is at most {CLAIM:g} (goal: {100 * MISSES:.0f} % of the misses). The claim, `posterior.claim`, counts that
-something may be left which no formula visited has (`posterior.lack_of_fit`), whether a second chain found the formula, and whether it has too many
-fitted numbers for the digits of its fit (`posterior.may_approximate`); its settings were
+something may be left which no formula visited has (`posterior.lack_of_fit`), whether a second chain found the formula, whether it has too many
+fitted numbers for the digits of its fit (`posterior.may_approximate`), and whether formulas of another form fit nearly as well (`posterior.contested`); its settings were
 chosen on the choosing half with one and ten per cent noise. In brackets the same of the share of the probability of
 all formulas visited, which is what was claimed before. {_all_misses(rows)} A wrong formula that fits within the noise leaves
 nothing to notice.

@@ -59,7 +59,11 @@ def print_law(posterior: "Posterior") -> None:
     """Print the constants of the best formula with intervals, simpler ones, and lack of fit."""
     from dbrm.posterior.lack_of_fit import known_lack_of_fit
 
-    constants = posterior.best_model.coefficients()
+    best = posterior.best_model
+    constants = best.coefficients()
+    if best.may_have_short_numbers:
+        short = best.short_numbers()
+        constants["short number"], constants["probable"] = short["number"], short["probability"]
     path = posterior.path[["complexity", "r2", "step", "probability", "formula"]]
     shown = constants.to_string(index=False, float_format="{:.6g}".format)
     typer.echo(f"\nConstants of the best formula, with 95 % intervals:\n{shown}")

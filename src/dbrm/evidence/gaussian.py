@@ -19,7 +19,7 @@ import scipy.linalg
 from dbrm._kernels.enumeration import residuals_of_all, score_of_all
 from dbrm._kernels.gaussian import GaussianContext, evaluate_many
 from dbrm._kernels.screening import score_row
-from dbrm._typing import Column, FloatArray, IntArray, Masks, Matrix, StatusArray
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix, StatusArray
 from dbrm.evidence.base import (
     AbstractEngine,
     AbstractPrepared,
@@ -34,13 +34,14 @@ from dbrm.evidence.least_squares import (
     GramMatrix,
     TriangularRows,
     least_squares,
+    of_one_size,
     residual_fraction,
 )
 from dbrm.evidence.links import find_link
 from dbrm.evidence.predictor import AbstractPredictorLikelihood, predictor_likelihood
 from dbrm.evidence.score import ScoreTable
 from dbrm.evidence.short_coefficients import ShortCoefficients
-from dbrm.evidence.zero_intercept import log_factor_of_zero, log_mixture
+from dbrm.evidence.zero_intercept import log_factor_of_zero
 from dbrm.status import Status
 
 __all__ = [
@@ -122,7 +123,7 @@ class GaussianEngine(AbstractEngine):
         ones = ones / np.linalg.norm(ones)
         if self.always is None:
             return ones[:, None]
-        block = self._centred(self.always)
+        block, _ = self._centred(self.always)
         scale = np.linalg.norm(block, axis=0)
         q, r, _ = scipy.linalg.qr(
             block / np.where(scale > 0, scale, 1), mode="economic", pivoting=True
@@ -174,8 +175,11 @@ class GaussianEngine(AbstractEngine):
         sizes = np.arange(self.n_always, self.n_always + most + 1)
         return self.prior.score_table(sizes, self.shape)
 
-    def _centred(self, columns: Matrix) -> Matrix:
-        """Columns about their means, in weighted rows, scaled by a power of two (exactly)."""
+    def _centred(self, columns: Matrix) -> tuple[Matrix, IntArray]:
+        """Columns about their means, in weighted rows, scaled by powers of two (exactly).
+
+        Also the exponents of the latter.
+        """
         block = np.array(columns, dtype=np.float64, order="F")
         _, exponents = np.frexp(np.max(np.abs(block), axis=0, initial=0.0))
         block = np.asarray(np.ldexp(block, -exponents), dtype=np.float64)
@@ -183,11 +187,15 @@ class GaussianEngine(AbstractEngine):
         block -= weights @ block / weights.sum()
         if self._root is not None:
             block *= self._root[:, None]
-        return block
+        return block, exponents
 
     def _free(self, columns: Matrix) -> Matrix:
         """Columns in weighted rows, freed of intercept and always-in columns, unit length."""
-        block = self._centred(columns)
+        return self._freed(columns)[0]
+
+    def _freed(self, columns: Matrix) -> tuple[Matrix, FloatArray]:
+        """As `_free`, and the decimal logarithms of their lengths, infinite where none is left."""
+        block, exponents = self._centred(columns)
         spread = np.linalg.norm(block, axis=0)
         block -= self._fixed @ (self._fixed.T @ block)
         # Once more: one projection leaves rounding noise of the size of the first residue.
@@ -197,8 +205,9 @@ class GaussianEngine(AbstractEngine):
         # combination of the always-in columns.
         noise = SMALLEST_SPREAD * np.sqrt(self.shape.n)
         vanished = (spread <= noise) | (left**2 <= DEPENDENCE_TOLERANCE * spread**2)
-        block /= np.where(vanished, inf, left)
-        return block
+        left = np.where(vanished, inf, left)
+        block /= left
+        return block, np.log10(left) + exponents * np.log10(2.0)
 
     def take(self, rows: IntArray) -> "GaussianEngine":
         weights, always, offset = (
@@ -237,7 +246,7 @@ class GaussianEngine(AbstractEngine):
         fraction, status = self.fraction(columns)
         value, status = self._score(fraction, status, columns.shape[1])
         if self.has_row_terms and value > -inf:
-            value += self._row_terms_of_one(columns, fraction).change
+            value += float(self._row_terms_of_one(columns, fraction).change[0])
         return value, status
 
     def _score(self, fraction: float, status: Status, size: int) -> tuple[float, Status]:
@@ -263,17 +272,16 @@ class GaussianEngine(AbstractEngine):
         The triangular factor stands in for the rows: it has the same inner products to
         rounding, without their squared condition number.
         """
-        rows, total, _ = self._target
-        factorised = TriangularRows.of(self._free(columns), rows / np.sqrt(total))
+        about_mean = self._about_mean(columns)
+        fractions = about_mean.left(masks)
         values, statuses = np.empty(len(masks)), np.empty(len(masks), dtype=np.uint8)
-        fractions = np.empty(len(masks))
-        for row, mask in enumerate(masks):
-            fractions[row], status = factorised.left(mask)
-            values[row], statuses[row] = self._score(fractions[row], status, int(mask.sum()))
+        for row, (fraction, mask) in enumerate(zip(fractions.tolist(), masks, strict=True)):
+            status = Status.OK if fraction < inf else Status.RANK_DEFICIENT
+            values[row], statuses[row] = self._score(fraction, status, int(mask.sum()))
         if self.has_row_terms:
             known = np.flatnonzero(values > -inf)
-            terms = self._row_terms(columns, masks[known], fractions[known])
-            values[known] += [term.change for term in terms]
+            terms = self._row_terms(columns, about_mean, masks[known], fractions[known])
+            values[known] += terms.change
         return values, statuses
 
     @property
@@ -286,67 +294,92 @@ class GaussianEngine(AbstractEngine):
 
     def _row_terms_of_one(self, columns: Matrix, fraction: float) -> "_RowTerms":
         everything = np.ones((1, columns.shape[1]), dtype=np.bool_)
-        return self._row_terms(columns, everything, np.array([fraction]))[0]
+        about_mean = self._about_mean(columns)
+        return self._row_terms(columns, about_mean, everything, np.array([fraction]))
 
-    def _row_terms(self, columns: Matrix, masks: Masks, fractions: FloatArray) -> "list[_RowTerms]":
+    def _row_terms(
+        self, columns: Matrix, about_mean: TriangularRows, masks: Masks, fractions: FloatArray
+    ) -> "_RowTerms":
         """What intercept and digits change, for models of known residual fractions."""
-        total, rows = self._target[1], self._raw_rows(columns)
-        models = np.hstack(
-            [np.ones((len(masks), rows.log_lengths.size - masks.shape[1]), bool), masks]
-        )
-        terms: list[_RowTerms] = []
-        for model, mask, fraction in zip(models, masks, fractions.tolist(), strict=True):
-            change, left, intercept = 0.0, inf, True
-            if self.zero_intercept:
-                left = rows.left(np.concatenate([[False], model[1:]]))[0] / total
-                log_factor = self._log_factor_of_zero(left, fraction, int(mask.sum()))
-                change = log_mixture(self.zero_intercept, log_factor)
-                intercept = log_factor <= log((1.0 - self.zero_intercept) / self.zero_intercept)
-            terms.append(_RowTerms(change, left, intercept))
-        if self.short_coefficients is not None:
-            changes = self._of_digits(self.short_coefficients, rows, masks, fractions, terms)
-            pairs = zip(terms, changes.tolist(), strict=True)
-            terms = [replace(term, change=term.change + change) for term, change in pairs]
-        return terms
+        change, left = self._of_digits(about_mean, masks, fractions, 1), np.full(len(masks), inf)
+        intercept = np.ones(len(masks), dtype=np.bool_)
+        if self.zero_intercept:
+            about_zero = self._about_zero(columns)
+            n_always = about_zero.log_lengths.size - masks.shape[1]
+            always_in = np.ones((len(masks), n_always), dtype=np.bool_)
+            masks = np.hstack([always_in, masks])
+            left = about_zero.left(masks)
+            without = self._of_digits(about_zero, masks, left, 0, n_always)
+            sizes = masks.sum(axis=1) - n_always
+            triples = zip(left.tolist(), fractions.tolist(), sizes.tolist(), strict=True)
+            without += [self._log_factor_of_zero(*triple) for triple in triples]
+            weights = np.log([1.0 - self.zero_intercept, self.zero_intercept])
+            intercept = without + weights[1] <= change + weights[0]
+            change = np.logaddexp(change + weights[0], without + weights[1])
+        return _RowTerms(change, left, intercept)
 
-    def _raw_rows(self, columns: Matrix) -> TriangularRows:
-        """The intercept, always-in columns and these, not about their means, and the response."""
+    def _about_mean(self, columns: Matrix) -> TriangularRows:
+        """Columns and response about their means, without always-in columns, of which the squares
+        of the response are one in all.
+        """
+        rows, total, unit = self._target
+        block, log_lengths = self._freed(columns)
+        log_unit = np.log10(unit) + 0.5 * np.log10(total)
+        return TriangularRows.of(block, rows / np.sqrt(total), log_lengths - log_unit)
+
+    def _about_zero(self, columns: Matrix) -> TriangularRows:
+        """The same about zero, always-in columns that do not depend on each other first."""
         root = np.ones(self.n_rows) if self._root is None else self._root
-        always = np.empty((self.n_rows, 0)) if self.always is None else self.always
-        block = np.hstack([np.ones((self.n_rows, 1)), always, columns])
-        y = self._own_response
-        return TriangularRows.of(block, y / self._target[2], root)
+        block = np.hstack([self._independent_always, columns])
+        _, exponents = np.frexp(np.max(np.abs(block), axis=0, initial=0.0))
+        block = np.ldexp(block, -exponents) * root[:, None]
+        lengths = np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
+        _, total, unit = self._target
+        log_unit = np.log10(unit) + 0.5 * np.log10(total)
+        log_lengths = np.log10(lengths) + exponents * np.log10(2.0) - log_unit
+        target = self._own_response / unit * root / np.sqrt(total)
+        return TriangularRows.of(block / lengths, target, log_lengths)
+
+    @cached_property
+    def _independent_always(self) -> Matrix:
+        """Always-in columns, none of which is a combination of the others."""
+        if self.always is None:
+            return np.empty((self.n_rows, 0))
+        root = np.ones(self.n_rows) if self._root is None else self._root
+        block = self.always * root[:, None]
+        block = block / np.maximum(np.max(np.abs(block), axis=0), np.finfo(float).tiny)
+        _, r, order = scipy.linalg.qr(block, mode="economic", pivoting=True)
+        kept = np.abs(np.diag(r)) > np.sqrt(DEPENDENCE_TOLERANCE)
+        return self.always[:, np.sort(order[: kept.size][kept])]
 
     def _of_digits(
         self,
-        prior: ShortCoefficients,
         rows: TriangularRows,
         masks: Masks,
-        fractions: FloatArray,
-        terms: "list[_RowTerms]",
+        shares: FloatArray,
+        intercept: int,
+        n_always: int = 0,
     ) -> FloatArray:
-        """Log factors of the digits of coefficients, of models with or without an intercept."""
-        _, total, unit = self._target
-        first = rows.log_lengths.size - masks.shape[1]
-        intercepts = np.array([term.intercept for term in terms], dtype=np.bool_)
-        lefts = np.array([term.left for term in terms])
-        left = np.maximum(np.where(intercepts, fractions, lefts), ROUNDING_OF_ROWS) * total
-        sizes, changes = masks.sum(axis=1), np.zeros(len(masks))
-        for size, intercept in sorted(set(zip(sizes.tolist(), intercepts.tolist(), strict=True))):
-            chosen = np.flatnonzero((sizes == size) & (intercepts == intercept))
+        """Log factors of the digits of coefficients, of models that leave these shares.
+
+        The first `n_always` columns of the masks have none.
+        """
+        changes = np.zeros(len(masks))
+        for models, members in of_one_size(masks) if self.short_coefficients is not None else ():
+            size = members.shape[1] - n_always
             degrees = self.shape.n - self.n_always - size - intercept
             if size == 0 or degrees < 1.0:
                 continue
-            fixed = np.arange(0 if intercept else 1, first)
-            own = np.nonzero(masks[chosen])[1].reshape(-1, size) + first
-            members = np.hstack([np.tile(fixed, (chosen.size, 1)), own])
             estimates, inverses = rows.estimates(members)
-            estimates, inverses = estimates[:, -size:], inverses[:, -size:, -size:]
             with np.errstate(all="ignore"):
-                log_sizes = np.log10(np.abs(estimates)) + np.log10(unit) - rows.log_lengths[own]
+                log_sizes = np.log10(np.abs(estimates)) - rows.log_lengths[members]
                 relative = inverses / (estimates[:, :, None] * estimates[:, None, :])
-            relative *= (left[chosen] / degrees)[:, None, None]
-            changes[chosen] = prior.log_factors(log_sizes, relative, degrees)
+                left = np.maximum(shares[models], ROUNDING_OF_ROWS) / degrees
+                relative *= left[:, None, None]
+            assert self.short_coefficients is not None
+            changes[models] = self.short_coefficients.log_factors(
+                log_sizes[:, n_always:], relative[:, n_always:, n_always:], degrees
+            )
         return changes
 
     @cached_property
@@ -427,10 +460,10 @@ class GaussianEngine(AbstractEngine):
         intercept, shape = True, self.shape
         if self.has_row_terms and value > -inf:
             terms = self._row_terms_of_one(columns, fraction)
-            value, intercept = value + terms.change, terms.intercept
+            value, intercept = value + float(terms.change[0]), bool(terms.intercept[0])
             if not intercept:
                 shape, share = self._through_origin
-                fraction = max(terms.left, self.shape.floor) * share
+                fraction = max(float(terms.left[0]), self.shape.floor) * share
         fraction = min(max(fraction, shape.floor), 1.0)
         always = np.empty((self.n_rows, 0)) if self.always is None else self.always
         design = np.hstack([always, columns])
@@ -495,23 +528,23 @@ class GaussianEngine(AbstractEngine):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _RowTerms:
-    """What the rows say of one model.
+    """What the rows say of models.
 
     Parameters
     ----------
     change
-        Of its log evidence, as compared with that of any intercept and coefficients.
+        Of their log evidence, as compared with that of any intercept and coefficients.
     left
-        What it leaves without an intercept, as a share of the total sum of squares.
+        What they leave without an intercept, as shares of the total sum of squares.
     intercept
-        Whether it rather has one.
+        Which rather have one.
     """
 
-    change: float
-    left: float
-    intercept: bool
+    change: FloatArray
+    left: FloatArray
+    intercept: Mask
 
 
 @final

@@ -5,13 +5,14 @@ has the same inner products to rounding, without their squared condition number.
 faster, and says where it is not accurate enough.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
 import scipy.linalg
 
-from dbrm._typing import Column, FloatArray, IntArray, Mask, Matrix
+from dbrm._typing import Column, FloatArray, IntArray, Mask, Masks, Matrix
 from dbrm.status import Status
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "GramMatrix",
     "TriangularRows",
     "least_squares",
+    "of_one_size",
     "residual_fraction",
 ]
 
@@ -28,6 +30,8 @@ DEPENDENCE_TOLERANCE = 1e-9
 # larger than these, and the lengths of its columns neither tiny nor huge.
 _WELL_APART, _FAR_FROM_PERFECT, _SHORTEST = 1e-6, 1e-6, 1e-60
 _EPSILON = np.finfo(np.float64).eps
+# Models that are factorised at a time.
+_AT_A_TIME = 500
 
 
 @final
@@ -40,7 +44,7 @@ class TriangularRows:
     inside, outside
         The response within the span of the columns, and its square outside.
     log_lengths
-        Decimal logarithms of the lengths of the columns before they were scaled.
+        Decimal logarithms of the lengths that the columns had, in units of the response.
     """
 
     triangle: Matrix
@@ -49,47 +53,65 @@ class TriangularRows:
     log_lengths: FloatArray
 
     @classmethod
-    def of(cls, columns: Matrix, response: FloatArray, root: FloatArray | None = None) -> Self:
-        """Factorise columns; a power of two brings each to size one first, without rounding.
-
-        `root` has the square roots of the weights of the rows, if these have any.
-        """
-        _, exponents = np.frexp(np.max(np.abs(columns), axis=0, initial=0.0))
-        block = np.ldexp(columns, -exponents)
-        if root is not None:
-            block, response = block * root[:, None], response * root
-        lengths = np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny)
-        basis, triangle = np.linalg.qr(block / lengths)
+    def of(cls, columns: Matrix, response: FloatArray, log_lengths: FloatArray) -> Self:
+        """Factorise columns of unit length, or of none."""
+        basis, triangle = np.linalg.qr(columns)
         inside = basis.T @ response
         rest = response - basis @ inside
         rest -= basis @ (basis.T @ rest)
-        log_lengths = np.log10(lengths) + exponents * np.log10(2.0)
-        with np.errstate(over="ignore"):
-            return cls(triangle, inside, float(rest @ rest), log_lengths)
+        return cls(triangle, inside, float(rest @ rest), log_lengths)
 
-    def left(self, mask: Mask) -> tuple[float, Status]:
-        """Squared length of what the model of these columns leaves; infinite if they depend."""
-        inside, status = residual_fraction(self.triangle[:, mask], self.inside)
-        return inside + self.outside, status
+    def left(self, masks: Masks) -> FloatArray:
+        """Squared length of what each model leaves; infinite where its columns depend."""
+        found = np.full(len(masks), float(self.inside @ self.inside))
+        for models, members in of_one_size(masks):
+            if members.shape[1] > len(self.triangle):
+                found[models] = np.inf
+                continue
+            basis, triangles = self._factorised(members)
+            rest = np.tile(self.inside, (len(models), 1))
+            for _ in range(2):
+                projected = np.einsum("mqk,mq->mk", basis, rest)
+                rest -= np.einsum("mqk,mk->mq", basis, projected)
+            squares = np.einsum("mq,mq->m", rest, rest)
+            found[models] = np.where(_depend(triangles), np.inf, squares)
+        return found + self.outside
 
     def estimates(self, members: IntArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients and inverse Gram matrices of models of one size, given by their columns.
 
         Those of columns of unit length; not finite where columns depend on each other.
         """
-        basis, triangles = np.linalg.qr(np.moveaxis(self.triangle[:, members], 0, 1))
-        inverses = _inverses(triangles)
+        if members.shape[1] > len(self.triangle):
+            shape = (len(members), members.shape[1], members.shape[1])
+            return np.full(shape[:2], np.nan), np.full(shape, np.nan)
+        basis, triangles = self._factorised(members)
+        depend = _depend(triangles)[:, None, None]
+        sound = np.where(depend, np.eye(members.shape[1]), triangles)
+        inverses = np.where(depend, np.nan, np.linalg.inv(sound))
         projected = np.einsum("mqk,q->mk", basis, self.inside)
         coefficients = np.einsum("mij,mj->mi", inverses, projected)
         return coefficients, np.einsum("mij,mkj->mik", inverses, inverses)
 
+    def _factorised(self, members: IntArray) -> tuple[FloatArray, FloatArray]:
+        basis, triangles = np.linalg.qr(np.moveaxis(self.triangle[:, members], 0, 1))
+        return basis, triangles
 
-def _inverses(triangles: FloatArray) -> FloatArray:
-    """Inverses of upper triangular matrices, NaN for those that are singular."""
-    diagonal = np.abs(np.diagonal(triangles, axis1=1, axis2=2))
-    singular = ~(diagonal.min(axis=1, initial=1.0) > np.sqrt(DEPENDENCE_TOLERANCE))
-    sound = np.where(singular[:, None, None], np.eye(triangles.shape[1]), triangles)
-    return np.where(singular[:, None, None], np.nan, np.linalg.inv(sound))
+
+def of_one_size(masks: Masks) -> Iterator[tuple[IntArray, IntArray]]:
+    """Models of one size and their columns, a limited number at a time; none without columns."""
+    sizes = masks.sum(axis=1)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        models = np.flatnonzero(sizes == size)
+        for start in range(0, models.size, _AT_A_TIME):
+            some = models[start : start + _AT_A_TIME]
+            yield some, np.nonzero(masks[some])[1].reshape(-1, size)
+
+
+def _depend(triangles: FloatArray) -> Mask:
+    """Whether columns of unit length depend on each other, by their triangular factors."""
+    diagonal = np.diagonal(triangles, axis1=1, axis2=2) ** 2
+    return np.asarray(~(diagonal.min(axis=1, initial=1.0) > DEPENDENCE_TOLERANCE))
 
 
 @final

@@ -10,7 +10,7 @@ nearly :math:`t_\nu\{(\beta - \hat\beta) / s\} / s`, and the Bayes factor
     t_\nu\{(c - \hat\beta) / s\} / s .
 
 A coefficient known to a hundredth that is two to its error is twice as likely to be two, one known
-to a thousandth twenty times.
+to a thousandth twenty times. Of one whose error is more than .3 of it nothing is known.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,15 @@ from typing import final
 import numpy as np
 import scipy.special
 
+from dbrm._kernels.short_numbers import short_factors
 from dbrm._typing import FloatArray
 
 __all__ = ["ShortCoefficients"]
 
 # Relative errors below this are rounding.
 _ROUNDING = 1e-10
+# With a larger one the data say nothing of digits.
+_UNSURE = 0.3
 
 
 @final
@@ -67,48 +70,32 @@ class ShortCoefficients:
         degrees
             Its degrees of freedom :math:`\nu`.
         """
-        n_models, size = log_sizes.shape
-        means, scales = np.ones((n_models, size)), relative.copy()
-        freedom = np.full(n_models, float(degrees))
-        rows, total = np.arange(n_models), np.zeros(n_models)
-        open_log, short_log = log(1.0 - self.probability), log(self.probability)
-        with np.errstate(all="ignore"):
-            order = np.argsort(np.diagonal(relative, axis1=1, axis2=2), axis=1, kind="stable")
-            for places in order.T:
-                mean, variance = means[rows, places], scales[rows, places, places]
-                factor, value = self._one(log_sizes[rows, places], mean, variance, freedom)
-                total += np.logaddexp(open_log, short_log + factor)
-                held = short_log + factor > open_log
-                column = np.where(held[:, None], scales[rows, :, places], 0.0)
-                share = column / variance[:, None]
-                distance = (mean - value) ** 2 / variance
-                means += share * (value - mean)[:, None]
-                growth = np.where(held, (freedom + distance) / (freedom + 1.0), 1.0)
-                scales = growth[:, None, None] * (scales - share[:, :, None] * column[:, None, :])
-                freedom += held
-        # Columns that depend on each other, or numbers that overflow, have no digits.
-        return np.where(np.isfinite(total), total, size * open_log)
+        factors, _ = self._of_each(log_sizes, relative, degrees)
+        mixtures = np.logaddexp(log(1.0 - self.probability), log(self.probability) + factors)
+        return np.asarray(mixtures.sum(axis=1))
 
-    def _one(
-        self, log_size: FloatArray, mean: FloatArray, variance: FloatArray, freedom: FloatArray
+    def short_ones(
+        self, log_sizes: FloatArray, relative: FloatArray, degrees: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Log Bayes factor of a short number for each model, and the most probable number.
+        """Which number each coefficient of one model may be, and the probability that it is short.
 
-        Means, variances and numbers are in units of the estimate.
+        Parameters as for `log_factors`, without the axis of models; numbers are multiples of the
+        estimates.
         """
-        error = np.maximum(np.sqrt(variance), _ROUNDING)[:, None]
-        # The power of ten below the mean, as it is now; a number may be on its other side.
-        power = np.floor(log_size + np.log10(np.abs(mean))) - log_size
-        decades = np.array([0.1, 1.0, 10.0])[:, None] * self.numbers
-        values = (np.sign(mean) * 10.0**power)[:, None] * decades.ravel()
-        nu = freedom[:, None]
-        log_density = (
-            scipy.special.gammaln((nu + 1.0) / 2.0)
-            - scipy.special.gammaln(nu / 2.0)
-            - 0.5 * np.log(nu * np.pi)
-            - 0.5 * (nu + 1.0) * np.log1p(((values - mean[:, None]) / error) ** 2 / nu)
+        factors, values = self._of_each(log_sizes[None], relative[None], degrees)
+        return values[0], np.asarray(scipy.special.expit(self._odds + factors[0]))
+
+    @property
+    def _odds(self) -> float:
+        return log(self.probability) - log(1.0 - self.probability)
+
+    def _of_each(
+        self, log_sizes: FloatArray, relative: FloatArray, degrees: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log Bayes factor of each coefficient, zero where nothing is known, and its number."""
+        settings = np.array([_ROUNDING, _UNSURE])
+        arrays = (np.ascontiguousarray(log_sizes), np.ascontiguousarray(relative))
+        factors, values = short_factors(
+            *arrays, float(degrees), self._odds, settings, self.numbers, self.log_priors
         )
-        scale = np.log(np.abs(mean)[:, None] * log(10.0) / error)
-        terms = np.tile(self.log_priors, 3) + log_density + scale
-        best = np.argmax(terms, axis=1)
-        return scipy.special.logsumexp(terms, axis=1), values[np.arange(mean.size), best]
+        return factors, values

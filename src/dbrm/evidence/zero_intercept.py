@@ -6,9 +6,7 @@ columns, :math:`R_0 \ge R_1` of the columns alone.
 
 from math import isinf, log, log1p
 
-import numpy as np
-
-__all__ = ["log_factor_of_zero", "log_mixture"]
+__all__ = ["log_factor_of_zero"]
 
 
 def log_factor_of_zero(excess: float, n: float, size: int) -> float:
@@ -31,8 +29,3 @@ def log_factor_of_zero(excess: float, n: float, size: int) -> float:
     # A perfect fit with an intercept has no end of excess; the factor has a limit.
     gain = -log1p(n) if isinf(excess) else log1p(excess / (1.0 + n)) - log1p(excess)
     return 0.5 * log(1.0 + n) + 0.5 * (n - size) * gain
-
-
-def log_mixture(probability: float, log_factor: float) -> float:
-    r"""Return :math:`\log(1 - \pi + \pi B)`, with the prior probability :math:`\pi` of a zero."""
-    return float(np.logaddexp(log1p(-probability), log(probability) + log_factor))

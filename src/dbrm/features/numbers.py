@@ -16,6 +16,7 @@ __all__ = [
     "numbers_of_a_decade",
     "short_numbers",
     "shortest_within",
+    "spell_short_number",
 ]
 
 # Simple parts: digits of one of them, and of a multiple up to the largest.
@@ -28,6 +29,8 @@ _LARGEST_MULTIPLE = 9
 # Relative distance of two numbers that are equal up to rounding.
 _EQUAL = 1e-12
 _MOST_DIGITS = 12
+# And of one that is spelt.
+_SPELT = 1e-9
 # Furthest that a number is moved, in standard errors.
 _FURTHEST = 2.0
 # Largest probability that a random number is taken for a short one, and for one times or over pi.
@@ -96,6 +99,21 @@ def numbers_of_a_decade() -> tuple[FloatArray, FloatArray]:
     numbers = np.array(sorted(digits))
     log_weights = -log(10.0) * np.array([digits[number] for number in numbers.tolist()])
     return numbers, log_weights - np.logaddexp.reduce(log_weights)
+
+
+def spell_short_number(value: float) -> str:
+    """One of these numbers as text, such as ``0.5``, ``2*pi``, ``5/6`` or ``1/(6*pi)``."""
+    spelt = []
+    for factor, over, under in ((1.0, [], []), (pi, ["pi"], []), (1.0 / pi, [], ["pi"])):
+        for part in (1, 3, 6):
+            number = abs(value) / factor * part
+            short = f"{float(f'{number:.1e}'):g}"
+            if abs(number - float(short)) <= _SPELT * number:
+                top = over if over and short == "1" else [short, *over]
+                bottom = under if part == 1 else [str(part), *under]
+                divisor = f"({'*'.join(bottom)})" if len(bottom) > 1 else "".join(bottom)
+                spelt.append("/".join(filter(None, ("*".join(top), divisor))))
+    return ("-" if value < 0.0 else "") + min(spelt, key=len) if spelt else f"{value:.6g}"
 
 
 def _mantissa(value: float) -> float:

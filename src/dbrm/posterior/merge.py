@@ -59,6 +59,8 @@ class Merged:
         none for algorithms that do not sample from the posterior.
     unvisited
         Estimated probability of the models that no chain visited (`dbrm.posterior.unvisited`).
+    row_terms
+        Nats that models commonly gain by what only their rows say; added to those not refined.
     """
 
     features: list[Feature]
@@ -71,6 +73,7 @@ class Merged:
     visited: list[IntArray]
     frequency: FloatArray | None
     unvisited: float = 0.0
+    row_terms: float = 0.0
 
 
 def merge_chains(results: list[ChainResult], problem: Problem, how: str = "union") -> Merged:
@@ -237,6 +240,11 @@ class Merger:
             included = [self._part_of(model) for model in self._included]
             part = _unite([part, *included], add_weights=self._rule.adds_weights)
         models, refined = _refine(part.models, problem, registry)
+        row_terms = _common_row_terms(part.models, models, refined, problem)
+        if row_terms:
+            log_evidence = models.log_evidence.copy()
+            log_evidence[np.delete(np.arange(len(models)), refined)] += row_terms
+            models = replace(models, log_evidence=log_evidence)
         if problem.subsampled or problem.completed:
             # The evidence of a sample, or of one completed table, is for the search only.
             part, models = part.take(refined), models.take(refined)
@@ -263,6 +271,7 @@ class Merger:
             n_refined=int(refined.size),
             visited=[_visited(finders, chain) for chain in range(self._n_chains)],
             frequency=None if frequency is None else frequency[used] / self._n_chains,
+            row_terms=row_terms,
         )
 
 
@@ -382,6 +391,20 @@ def _refine(
     if not once and not np.isfinite(_log_posterior(models)).any():
         return given, np.empty(0, dtype=np.int64)
     return models, np.flatnonzero(refined)
+
+
+def _common_row_terms(
+    before: ModelTable, after: ModelTable, refined: IntArray, problem: Problem
+) -> float:
+    """Median change of the log evidence of refined models by what only their rows say.
+
+    Perfect fits do not count, whose evidence changes by what rounding had hidden.
+    """
+    if not problem.engine.has_row_terms:
+        return 0.0
+    sound = refined[after.statuses[refined] == Status.OK]
+    changes = after.log_evidence[sound] - before.log_evidence[sound]
+    return float(np.median(changes)) if sound.size else 0.0
 
 
 def _refine_rows(

@@ -10,9 +10,10 @@ import scipy.stats
 from dbrm._typing import Column, TableLike
 from dbrm.data import Label, Recipe
 from dbrm.errors import InvalidSettingError
-from dbrm.evidence import ClassFamily, Link, ModelFit
+from dbrm.evidence import ClassFamily, Link, ModelFit, ShortCoefficients
 from dbrm.features import NUMPY, PYTHON, SQL, Dialect, Feature, evaluate
 from dbrm.features.export import latex_number
+from dbrm.features.numbers import numbers_of_a_decade, spell_short_number
 from dbrm.formula import FormulaRecipe
 from dbrm.posterior.backends import Backend, model_function
 from dbrm.posterior.exports import (
@@ -118,6 +119,57 @@ class FittedModel:
             }
         )
         return table if self.fit.has_intercept else table[1:].reset_index(drop=True)
+
+    @property
+    def may_have_short_numbers(self) -> bool:
+        """Whether `short_numbers` can say something: of a Gaussian response of unknown variance."""
+        gaussian = self.link is None and self.family is None and self.fit.latent is None
+        return gaussian and bool(np.isfinite(self.fit.degrees_of_freedom))
+
+    def short_numbers(self, probability: float = 0.5) -> "pd.DataFrame":
+        """Which coefficients may be short numbers, 2, 1/2 or pi, and how probable that is.
+
+        One row for each: the estimate, the number nearest in plausibility as text, its value, and
+        the probability that the coefficient is that or another short number. Coefficients are
+        judged one after the other, the surest first: where one is rather short than not, the
+        others are what they are beside this number.
+
+        Parameters
+        ----------
+        probability
+            Prior probability of a short number, for each coefficient.
+        """
+        import pandas as pd
+
+        if not self.may_have_short_numbers:
+            msg = (
+                "short_numbers() needs a Gaussian response with the identity link, an unknown "
+                f"variance and no latent effects; this formula is of {self.response!r}. "
+                "coefficients() has the estimates and their intervals."
+            )
+            raise InvalidSettingError(msg)
+        if not 0.0 < probability < 1.0:
+            msg = f"probability must be above 0 and below 1; got {probability=!r}. Try 0.5."
+            raise InvalidSettingError(msg)
+        first = 0 if self.fit.has_intercept else 1
+        estimates = self.fit.coefficients[first:]
+        with np.errstate(all="ignore"):
+            log_sizes = np.log10(np.abs(estimates))
+            relative = self.fit.covariance[first:, first:] * self.fit.dispersion
+            relative = relative / np.outer(estimates, estimates)
+        prior = ShortCoefficients(probability, *numbers_of_a_decade())
+        degrees = self.fit.degrees_of_freedom
+        multiples, probabilities = prior.short_ones(log_sizes, relative, degrees)
+        values = multiples * estimates
+        return pd.DataFrame(
+            {
+                "term": ["(intercept)", *self.features][first:],
+                "estimate": estimates,
+                "number": [spell_short_number(value) for value in values.tolist()],
+                "value": values,
+                "probability": probabilities,
+            }
+        )
 
     def _class_coefficients(self, level: float) -> "pd.DataFrame":
         import pandas as pd

@@ -62,7 +62,9 @@ __all__ = ["Posterior"]
 # A difference in log evidence that does not matter much (Kass and Raftery 1995).
 _LITTLE_EVIDENCE = 3.0
 # Probability that a formula is right which only one of several chains found, if it fits.
-_FOUND_BY_ONE, _FLEXIBLE = 0.2, 0.2
+_FOUND_BY_ONE, _FLEXIBLE, _CONTESTED = 0.2, 0.2, 0.2
+# Probability of formulas of another form above which the best one is contested.
+_RIVALS = 0.1
 
 Positions = np.typing.NDArray[np.integer[Any]]
 
@@ -455,12 +457,30 @@ class Posterior(PredictionMethods):
         The factor :math:`c` is 0.2 where only one of several chains found the best formula, and
         its fit is not perfect, so that others may fit better (`unconfirmed`); 0.2 where it has too
         many fitted numbers for the digits of its fit, so that it may approximate another
-        (`may_approximate`); their product where both is so, otherwise 1. In a benchmark of known
-        laws hardly any formula of the first kind was right, and few of the second.
+        (`may_approximate`); 0.2 where formulas of another form fit nearly as well (`contested`);
+        their product where more than one is so, otherwise 1. In a benchmark of known laws hardly
+        any formula of the first kind was right, and few of the second; of the third more were, but
+        wrong ones are often of this kind.
         """
         found = _FOUND_BY_ONE if self.unconfirmed else 1.0
         found *= _FLEXIBLE if self.may_approximate else 1.0
+        found *= _CONTESTED if self.contested else 1.0
         return self.best_model.probability * (1.0 - self.lack_of_fit) * found
+
+    @property
+    def contested(self) -> bool:
+        """Whether formulas that lack a feature of the best one have more than a tenth in all.
+
+        A formula with all of its features and some more is an extension, which a weak term or
+        chance may favour; others are of another form. Where the data do not decide between those
+        that were visited, others that nobody tried may fit as well. Not so with perfect fits, which
+        are the same function in another spelling.
+        """
+        members, models = self._best[0], self._merged.models
+        inside = np.isin(models.members, members).astype(np.float64)
+        n_common = np.bincount(models.owners, inside, minlength=len(models))
+        rivals = float(self._merged.probability[n_common < members.size].sum())
+        return rivals > _RIVALS and self.best_model.fit.status != Status.PERFECT_FIT
 
     @property
     def may_approximate(self) -> bool:

@@ -103,6 +103,8 @@ def find_remainder(
         return None
     values = found.values
     without = merged.models.log_evidence[0] + merged.models.log_prior[0]
+    if isinstance(engine, GaussianEngine):
+        without -= _of_digits(problem, merged, engine)
     # Of models with a remainder, too, only those that were visited count.
     without += np.log((1.0 - merged.unvisited) / merged.probability[0])
     if not (
@@ -123,6 +125,16 @@ def find_remainder(
         assert isinstance(engine.link, Link)
         link = engine.link
     return _fit_models(search, found.take(order), probability * share / share.sum(), link)
+
+
+def _of_digits(problem: Problem, merged: Merged, engine: GaussianEngine) -> float:
+    """Nats that the best model owes to the digits of its coefficients, which a remainder leaves."""
+    if engine.short_coefficients is None:
+        return 0.0
+    features = [merged.features[j] for j in merged.models.features_of(0)]
+    columns = evaluate(features, problem.table)[0]
+    plain = replace(engine, short_coefficients=None)
+    return engine.log_evidence(columns)[0] - plain.log_evidence(columns)[0]
 
 
 def with_remainder(averaged: AveragedModels, found: RemainderModels) -> AveragedModels:

@@ -17,8 +17,9 @@ A walk adds or drops a feature, or exchanges one for a relative, and accepts by 
 Hastings' rule. Walks start at models drawn from the visited ones. What they find in the first part
 counts as visited, so that the second part is not used twice.
 
-What only the rows say of a model, of its intercept or its digits, is known of the visited ones. For
-others it is computed at the end, and their steps are weighted by it.
+What only the rows say of a model, of its intercept or its digits, is known of the leading visited
+ones; others are taken to gain as many nats by it as is common. At the end it is computed for those
+where walks were most often, and their steps are weighted by the difference.
 """
 
 from dataclasses import dataclass, replace
@@ -52,6 +53,10 @@ _WALKS, _STEPS, _FIRST = 64, 500, 0.4
 _MOST_ROWS, _FEWEST_STEPS = 16_000_000, 50
 # Probability of an exchange, and the power of the correlation by which relatives are drawn.
 _EXCHANGE, _POWER = 0.5, 6
+# Models whose steps are weighted by what their rows say, and nats that this may be at most.
+_MOST_WEIGHTED, _MOST_NATS = 200, 30.0
+# Share of the probability of the best model that one which was not visited may have.
+_BELOW_BEST = 0.99
 # A feature is added or dropped in proportion to the root of its probability, at least of this.
 _FLOOR = 1e-3
 
@@ -196,28 +201,36 @@ class _States:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """Log evidence of the visited models from their rows, in the order of their keys.
+    """Log evidence of the visited models, in the order of their keys.
 
     Parameters
     ----------
     feature_keys
         Of the features of the pool.
+    row_terms
+        Nats that other models commonly gain by what only their rows say.
     """
 
     keys: npt.NDArray[np.uint64]
     log_evidence: FloatArray
     feature_keys: npt.NDArray[np.uint64]
+    row_terms: float
 
     @classmethod
     def of(cls, merged: Merged, feature_keys: npt.NDArray[np.uint64]) -> "_Known":
         keys = merged.models.keys[:, 0]
         order = np.argsort(keys)
-        return cls(keys[order], merged.models.log_evidence[order], feature_keys[:, 0])
+        log_evidence = merged.models.log_evidence[order]
+        return cls(keys[order], log_evidence, feature_keys[:, 0], merged.row_terms)
+
+    def keys_of(self, masks: Masks) -> npt.NDArray[np.uint64]:
+        """Keys of models."""
+        parts = np.where(masks, self.feature_keys, np.uint64(0))
+        return np.asarray(np.bitwise_xor.reduce(parts, axis=1))
 
     def look_up(self, masks: Masks) -> tuple[Mask, FloatArray]:
         """Which models are visited ones, and the log evidence of these."""
-        parts = np.where(masks, self.feature_keys, np.uint64(0))
-        wanted = np.bitwise_xor.reduce(parts, axis=1)
+        wanted = self.keys_of(masks)
         place = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
         there = self.keys[place] == wanted
         return there, self.log_evidence[place[there]]
@@ -285,6 +298,7 @@ class _Walks:
         if self.known is not None:
             there, evidence = self.known.look_up(masks)
             values[there] = evidence
+            values[~there] += self.known.row_terms
         values[np.isnan(values)] = -np.inf
         log_prior = np.where(allowed, 0.0, -np.inf)
         log_prior[allowed] = self.terms.of(masks[allowed])
@@ -298,11 +312,17 @@ def _weighted(
     if walks.known is None:
         return states, np.ones(len(states.masks))
     outside = np.flatnonzero(~walks.known.look_up(states.masks)[0])
-    masks, place = np.unique(states.masks[outside], axis=0, return_inverse=True)
-    from_rows = states.log_evidence.copy()
-    from_rows[outside] = engine.log_evidence_of(columns, masks)[0][place.ravel()]
-    weights = np.exp(from_rows - states.log_evidence)
-    return replace(states, log_evidence=from_rows), weights
+    masks = states.masks[outside]
+    _, rows, place, counts = np.unique(
+        walks.known.keys_of(masks), return_index=True, return_inverse=True, return_counts=True
+    )
+    most = np.argsort(-counts, kind="stable")[:_MOST_WEIGHTED]
+    gain = np.zeros(rows.size)
+    from_rows, _ = engine.log_evidence_of(columns, masks[rows[most]])
+    gain[most] = np.minimum(from_rows - states.log_evidence[outside][rows[most]], _MOST_NATS)
+    gains = np.zeros(len(states.masks))
+    gains[outside] = gain[place]
+    return replace(states, log_evidence=states.log_evidence + gains), np.exp(gains)
 
 
 def _table(states: _States, pool: IntArray, keys: npt.NDArray[np.uint64]) -> ModelTable:
@@ -327,17 +347,17 @@ def _combine(merged: Merged, first: ModelTable, second: ModelTable, weights: Flo
     """
     known = merged.models.keys[:, 0]
     _, rows = np.unique(first.keys[:, 0], return_index=True)
-    fresh = rows[~np.isin(first.keys[rows, 0], known)]
+    fresh = rows[~np.isin(first.keys[rows, 0], known) & np.isfinite(first.log_evidence[rows])]
     visited = ModelTable.concatenate([merged.models, first.take(fresh)])
     log_posterior = visited.log_evidence + visited.log_prior
     log_mass = log_sum_exp(log_posterior)
     others, rows, place = np.unique(second.keys[:, 0], return_index=True, return_inverse=True)
     outside = ~np.isin(others, visited.keys[:, 0])
     share = np.bincount(place, weights)[outside] / max(weights.sum(), np.finfo(float).tiny)
-    probability = np.exp(log_posterior - log_mass) * (1.0 - share.sum())
+    probability = np.exp(log_posterior - log_mass)
     # Representatives must not come before the best model.
-    if share.size and not share.max() < probability.max():
-        return merged
+    share = np.minimum(share, _BELOW_BEST * probability.max() * (1.0 - share.sum()))
+    probability *= 1.0 - share.sum()
     models = ModelTable.concatenate([visited, second.take(rows[outside])])
     probability = np.concatenate([probability, share])
     order = np.argsort(-probability, kind="stable")

@@ -162,6 +162,12 @@ def _law(posterior: "Posterior") -> list[Finding]:
             f"many fitted numbers: another formula may fit as well. {claim}"
         )
         return [Finding("care", "The best formula may be an approximation", text)]
+    if posterior.contested:
+        text = (
+            "Its residuals look like independent errors, but those of formulas of another form do "
+            f"as well, and others may that were not tried. {claim}"
+        )
+        return [Finding("care", "The data do not tell the best formula from others", text)]
     return [Finding("good", "Nothing is left beside the best formula", text)]
 
 

@@ -73,7 +73,7 @@ _WIDE_WINDOW = 60.0
 _MOST_MODELS = 1_000_000
 # Shares of the time budget: what the sweep may take, and what is kept for the end, when populations
 # that have begun are finished and chains are merged.
-_SWEEP_SHARE, _END_SHARE = 0.6, 0.05
+_SWEEP_SHARE, _END_SHARE = 0.6, 0.08
 # Shares of the time that the sweep has left, where laws are looked for: what simple features may
 # take, and then laws of groups.
 _SIMPLE_SHARE, _REDUCED_SHARE = 0.3, 0.5

@@ -401,6 +401,7 @@ def test_laws(tmp_path, rng):
     assert "2.00" in result.stdout
     assert "*sqrt_abs(length)" in result.stdout
     assert "Constants of the best formula, with 95 % intervals" in result.stdout
+    assert "short number  probable" in result.stdout
     assert "The most probable formula of every complexity" in result.stdout
     assert "Probability that the best formula is the law: 0.9" in result.stdout
     assert "Nothing is left beside the best formula" in run("show", tmp_path / "run.dbrm").stdout

@@ -10,6 +10,7 @@ from scipy import integrate, stats
 import dbrm
 from dbrm.errors import InvalidSettingError
 from dbrm.evidence import GaussianEngine, Jeffreys, ShortCoefficients, ZellnerSiow
+from dbrm.evidence.zero_intercept import log_factor_of_zero
 from dbrm.features.numbers import numbers_of_a_decade
 
 NUMBERS, LOG_PRIORS = numbers_of_a_decade()
@@ -69,16 +70,17 @@ def test_the_power_of_ten_does_not_matter(scale):
 
 
 def test_an_unsure_coefficient_says_nothing():
-    """One whose error is its size gains nothing, and loses at most the factor of one half."""
-    assert log(0.5) <= factor_of(2.0, 2.0) < 0.2
+    """One whose error is more than .3 of it gains and loses nothing."""
+    assert factor_of(2.0, 0.61) == factor_of(2.0, 20.0) == 0.0
+    assert factor_of(2.0, 0.5) != 0.0
 
 
 @pytest.mark.parametrize(
     ("log_size", "variance"), [(-np.inf, np.inf), (0.3, np.nan), (np.inf, 0.0), (0.3, np.inf)]
 )
-def test_what_has_no_digits_is_no_short_number(log_size, variance):
+def test_what_has_no_digits_says_nothing(log_size, variance):
     found = HALF.log_factors(np.array([[log_size]]), np.array([[[variance]]]), 20.0)
-    assert found[0] == pytest.approx(log(0.5))
+    assert found[0] == 0.0
 
 
 # ------------------------------------------------------------------ several
@@ -110,6 +112,21 @@ def test_two_coefficients_against_all_pairs(correlation):
     assert turned == pytest.approx(found)
 
 
+def test_the_probability_of_a_short_number_is_that_of_the_factor():
+    """One coefficient: its posterior odds are the Bayes factor; two: the second given the first."""
+    gain = factor_of(2.003, 0.004, 50.0)
+    number, probability = HALF.short_ones(np.log10([2.003]), np.array([[(0.004 / 2.003) ** 2]]), 50)
+    assert 2.003 * number[0] == pytest.approx(2.0)
+    assert 1.0 - probability[0] == pytest.approx(0.5 * np.exp(-gain))
+    scale = np.outer([0.004, 0.3], [0.004, 0.3]) * np.array([[1.0, 0.999], [0.999, 1.0]])
+    estimates = np.array([2.003, 5.0 + 0.999 * 0.3 * 0.003 / 0.004])
+    relative = scale / np.outer(estimates, estimates)
+    numbers, probabilities = HALF.short_ones(np.log10(estimates), relative, 50.0)
+    np.testing.assert_allclose(numbers * estimates, [2.0, 5.0])
+    assert np.all(probabilities > 0.8)
+    assert factor_of(5.0, 0.3, 50.0) < log(0.5 + 0.5 * 4.0)
+
+
 def test_models_do_not_see_each_other(rng):
     estimates = rng.uniform(1.0, 9.0, (6, 3))
     roots = 0.02 * rng.normal(size=(6, 3, 3))
@@ -136,22 +153,61 @@ def engines(response, **options):
     )
 
 
-@pytest.mark.parametrize("zero_intercept", [0.0, 0.9])
-def test_evidence_knows_of_the_digits_of_least_squares(data, zero_intercept):
-    columns, response = data
-    plain, knowing = engines(response, zero_intercept=zero_intercept)
-    ones = np.ones((80, 0 if zero_intercept else 1))
-    design = np.hstack([ones, columns])
+def digits_of_least_squares(columns, response, n_ones):
+    design = np.hstack([np.ones((80, n_ones)), columns])
     estimates, left, _, _ = np.linalg.lstsq(design, response, rcond=None)
     degrees = 80 - design.shape[1]
     scale = np.linalg.inv(design.T @ design) * left[0] / degrees
-    expected = factors_of(estimates[None, -3:], scale[None, -3:, -3:], degrees)[0]
+    return factors_of(estimates[None, -3:], scale[None, -3:, -3:], degrees)[0], left[0]
+
+
+def test_evidence_knows_of_the_digits_of_least_squares(data):
+    columns, response = data
+    plain, knowing = engines(response)
+    expected, _ = digits_of_least_squares(columns, response, 1)
     assert expected > 1.0
-    for how in ("log_evidence", "fit"):
-        values = [getattr(engine, how)(columns) for engine in (plain, knowing)]
-        first, second = (v[0] if how == "log_evidence" else v.log_evidence for v in values)
-        assert second - first == pytest.approx(expected, abs=1e-8)
-    assert knowing.fit(columns).has_intercept is not bool(zero_intercept)
+    assert knowing.log_evidence(columns)[0] - plain.log_evidence(columns)[0] == pytest.approx(
+        expected, abs=1e-8
+    )
+    assert knowing.fit(columns).log_evidence == pytest.approx(knowing.log_evidence(columns)[0])
+
+
+@pytest.mark.parametrize("intercept", [0.0, -0.025, 0.03, 0.05, 1.0])
+def test_evidence_is_the_mixture_over_intercept_and_digits(data, intercept):
+    """Also where the data do not say whether there is an intercept."""
+    columns, response = data[0], data[1] + intercept
+    knowing = engines(response, zero_intercept=0.9)[1]
+    free, held = (digits_of_least_squares(columns, response, k) for k in (1, 0))
+    factor = log_factor_of_zero(held[1] / free[1] - 1.0, 80, 3)
+    mixture = np.log(0.1 * np.exp(free[0]) + 0.9 * np.exp(factor + held[0]))
+    expected = engines(response)[0].log_evidence(columns)[0] + mixture
+    assert knowing.log_evidence(columns)[0] == pytest.approx(expected, abs=1e-8)
+    fit = knowing.fit(columns)
+    assert fit.log_evidence == pytest.approx(expected, abs=1e-8)
+    assert fit.has_intercept is bool(0.1 * np.exp(free[0]) >= 0.9 * np.exp(factor + held[0]))
+
+
+@pytest.mark.parametrize("zero_intercept", [0.0, 0.9])
+def test_redundant_always_in_columns_change_nothing(data, zero_intercept):
+    """All indicators of a factor beside an intercept, a column twice, more columns than rows."""
+    columns, response = data
+    factor = np.eye(3)[np.arange(80) % 3]
+    once = engines(response, always=factor[:, :2], zero_intercept=zero_intercept)[1]
+    expected = once.log_evidence(columns)[0]
+    for always in (factor, factor[:, [0, 1, 1, 0]]):
+        engine = engines(response, always=always, zero_intercept=zero_intercept)[1]
+        if always is not factor or not zero_intercept:
+            assert engine.log_evidence(columns)[0] == pytest.approx(expected, abs=1e-8)
+    few = engines(response[:6], always=np.tile(columns[:6, :1], 5), zero_intercept=zero_intercept)
+    values = [engine.log_evidence(columns[:6, 1:])[0] for engine in few]
+    assert np.all(np.isfinite(values))
+
+
+def test_a_column_far_from_zero_keeps_its_digits(data):
+    columns, response = data
+    near = engines(response)[1].log_evidence(columns)[0]
+    far = engines(response)[1].log_evidence(columns + np.array([0.0, 1e6, 0.0]))[0]
+    assert far == pytest.approx(near, abs=1e-4)
 
 
 def test_evidence_of_masks_is_that_of_their_columns(data):
@@ -237,6 +293,32 @@ def test_short_coefficients_tell_a_law_from_what_is_like_it(rng):
             found[name, probability] = probability_of(posterior, CUBIC)
     assert found["short", 0.5] > 2.0 * found["short", 0.0]
     assert found["long", 0.5] < found["long", 0.0] + 0.05
+
+
+def test_short_numbers_of_the_best_formula(rng, tmp_path):
+    x = rng.uniform(1.0, 3.0, (200, 2))
+    y = 0.5 * x[:, 0] * x[:, 1] ** 2 - 2 * pi * x[:, 1] + 0.01 * rng.normal(size=200)
+    posterior = dbrm.fit(x, y, transforms="laws", **SMALL)
+    table = posterior.best_model.short_numbers().set_index("term")
+    assert table["number"].to_dict() == {"x2": "-2*pi", "x1*square(x2)": "0.5"}
+    assert table["value"]["x2"] == pytest.approx(-2 * pi)
+    assert np.all(table["probability"] > 0.9)
+    posterior.save(tmp_path / "law.dbrm")
+    again = dbrm.load(tmp_path / "law.dbrm").best_model.short_numbers()
+    np.testing.assert_allclose(again["probability"], table["probability"])
+    doubted = posterior.best_model.short_numbers(probability=0.01)
+    assert np.all(doubted["probability"].to_numpy() < table["probability"].to_numpy())
+    with pytest.raises(InvalidSettingError, match="above 0 and below 1; got probability=1"):
+        posterior.best_model.short_numbers(probability=1)
+
+
+def test_short_numbers_are_those_of_gaussian_responses(data):
+    columns, response = data
+    counts = np.round(np.exp(response / response.max()))
+    posterior = dbrm.fit(columns, counts, family="poisson", transforms=[], **SMALL)
+    assert not posterior.best_model.may_have_short_numbers
+    with pytest.raises(InvalidSettingError, match="needs a Gaussian response"):
+        posterior.best_model.short_numbers()
 
 
 def test_default_is_one_half_for_laws_and_nothing_otherwise(data):

@@ -10,6 +10,7 @@ from dbrm.features.numbers import (
     is_recognised,
     numbers_of_a_decade,
     shortest_within,
+    spell_short_number,
 )
 
 
@@ -93,3 +94,32 @@ def test_numbers_of_a_decade_cost_their_digits():
     values = [1.0, 2.0, 5.0, 2.5, 10 / 3, 25 / 3, np.pi, 2 * np.pi, 5 / np.pi, 25 / np.pi]
     expected = [0, 1, 1, 2, 2, 2, 2, 2, 2, 3]
     np.testing.assert_allclose([digits(value) for value in values], expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (-0.5, "-0.5"),
+        (1.5, "1.5"),
+        (100 / 3, "100/3"),
+        (5 / 6, "5/6"),
+        (2 * pi, "2*pi"),
+        (-pi, "-pi"),
+        (pi / 6, "pi/6"),
+        (0.25 / pi, "0.25/pi"),
+        (1 / (6 * pi), "1/(6*pi)"),
+        (6e23, "6e+23"),
+        (2.3456, "2.3456"),
+    ],
+)
+def test_spelling(value, text):
+    assert spell_short_number(value) == text
+
+
+def test_every_short_number_is_spelt_as_it_is():
+    for number in numbers_of_a_decade()[0].tolist():
+        top, _, bottom = spell_short_number(number).partition("/")
+        factors = [pi if f == "pi" else float(f) for f in top.split("*")]
+        divisors = [pi if f == "pi" else float(f) for f in bottom.strip("()").split("*") if f]
+        assert np.prod(factors) / np.prod(divisors) == pytest.approx(number, rel=1e-12)

@@ -146,6 +146,32 @@ def test_what_one_chain_alone_found_is_hardly_claimed(found_by_one):
     assert found_by_one.claim == pytest.approx(0.2 * full)
 
 
+def test_what_other_forms_contest_is_hardly_claimed():
+    """Beside noise x is not told from sin(x) near zero."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-0.8, 0.8, (80, 2))
+    posterior = dbrm.fit(x, x[:, 0] + 0.2 * rng.normal(size=80), transforms=["sin"], **SOME)
+    assert len(posterior.best_model.features) == 1
+    models, best = posterior.models, set(posterior.best_model.features)
+    lacks = [not best <= set(features) for features in models["features"]]
+    rivals = models["probability"][lacks].sum()
+    assert rivals > 0.15
+    assert posterior.contested
+    own = posterior.best_model.probability * (1.0 - posterior.lack_of_fit)
+    factor = 0.2 * (0.2 if posterior.unconfirmed else 1.0)
+    factor *= 0.2 if posterior.may_approximate else 1.0
+    assert posterior.claim == pytest.approx(factor * own)
+
+
+def test_extensions_and_perfect_fits_are_not_contested(posterior, data):
+    assert posterior.best_model.probability < 1.0
+    assert not posterior.contested
+    x, _ = data
+    exact = dbrm.fit(x, x[:, 0] * x[:, 1], transforms=["sin"], **SOME)
+    exact._merged.probability[:] = 1.0 / len(exact._merged.probability)
+    assert not exact.contested
+
+
 def test_a_perfect_fit_needs_no_second_chain(data):
     x, _ = data
     posterior = dbrm.fit(x, x[:, 0] * x[:, 1], transforms=["sin"], **SOME)

@@ -27,7 +27,7 @@ def problem(rng):
     values = rng.uniform(0.5, 2.0, size=(30, 3))
     return Problem(
         table=Table(("x", "z", "u"), values),
-        engine=SimpleNamespace(refines=False, row_terms_at_most=0.0),
+        engine=SimpleNamespace(refines=False, row_terms_at_most=0.0, has_row_terms=False),
         model_prior=Complexity(PENALTY),
         grammar=Grammar(resolve_transforms(["troot", "sin"]), 5, 10, 4, OptimizeThenTransform()),
         filtration=Filtration(),
@@ -218,7 +218,9 @@ def test_models_that_all_turn_out_dependent_keep_their_evidence(problem):
     def all_dependent(_, masks):
         return np.full(len(masks), -np.inf), np.full(len(masks), Status.RANK_DEFICIENT)
 
-    engine = SimpleNamespace(refines=True, row_terms_at_most=0.0, log_evidence_of=all_dependent)
+    engine = SimpleNamespace(
+        refines=True, row_terms_at_most=0.0, has_row_terms=False, log_evidence_of=all_dependent
+    )
     models = {"x": -1.0, "x+z": -3.0}
     merged = merge_chains([chain(models)], replace(problem, engine=engine), "union")
     assert merged.probability.sum() == pytest.approx(1.0)

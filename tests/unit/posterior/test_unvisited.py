@@ -94,20 +94,21 @@ def test_the_exact_posterior_comes_back_from_its_leading_models(family):
     )
 
 
-def test_what_only_the_rows_say_counts():
+@pytest.mark.parametrize("zero_intercept", [0.0, 0.9])
+def test_what_only_the_rows_say_counts(zero_intercept):
     """As above with coefficients that may be short, of which populations do not know.
 
-    Digits change the inclusion probabilities by up to .15. Without the evidence from the rows
-    estimates are off by about as much.
+    Seven columns have a coefficient of one half, the only short number, each beside a relative.
     """
     draw = np.random.default_rng(3)
-    X, _ = weak(draw, 120, 14, 0.0)
-    y = X.to_numpy() @ np.tile([0.2, 0.0], 7) + draw.normal(size=120)
-    exact = dbrm.enumerate_models(X, y)
+    base = draw.normal(size=(150, 7))
+    X = pd.DataFrame(np.hstack([base, base + 0.1 * draw.normal(size=(150, 7))]))
+    X.columns = [f"x{j}" for j in range(14)]
+    y = base @ np.full(7, 0.5) + 0.25 * draw.normal(size=150)
+    exact = dbrm.enumerate_models(X, y, penalty="adaptive", prior="zellner-siow")
     problem, before = exact._source.problem, exact._merged
-    engine = replace(
-        problem.engine, short_coefficients=ShortCoefficients(0.9, np.ones(1), np.zeros(1))
-    )
+    prior = ShortCoefficients(0.9, np.array([5.0]), np.zeros(1))
+    engine = replace(problem.engine, short_coefficients=prior, zero_intercept=zero_intercept)
     problem = replace(
         problem,
         engine=engine,
@@ -119,17 +120,25 @@ def test_what_only_the_rows_say_counts():
     masks[before.models.owners, before.models.members] = True
     columns = evaluate(before.features, problem.table)[0]
     models = replace(before.models, log_evidence=engine.log_evidence_of(columns, masks)[0])
+    change = float(np.median((models.log_evidence - before.models.log_evidence)[:100]))
     log_posterior = models.log_evidence + models.log_prior
     order = np.argsort(-log_posterior, kind="stable")
     probability = np.exp(log_posterior - np.logaddexp.reduce(log_posterior))[order]
     exact = replace(before, models=models.take(order), probability=probability)
     assert np.max(np.abs(inclusion(exact) - inclusion(before))) > 0.1
+    # The most probable model of each column, and the first of all.
+    masks[:] = False
+    masks[exact.models.owners, exact.models.members] = True
+    first = [int(np.argmax(column)) for column in masks.T]
+    rows = np.unique([0, *first])
     few = replace(
         exact,
-        models=exact.models.take(np.arange(10)),
-        probability=probability[:10] / probability[:10].sum(),
-        visited=[np.arange(10)],
+        models=exact.models.take(rows),
+        probability=probability[rows] / probability[rows].sum(),
+        visited=[np.arange(rows.size)],
+        row_terms=change,
     )
+    assert np.max(np.abs(inclusion(few) - inclusion(exact))) > 0.05
     errors = []
     for seed in range(12):
         found = with_unvisited(np.random.default_rng(seed), problem, Few(few, problem))
