@@ -129,10 +129,11 @@ class FittedModel:
     def short_numbers(self, probability: float = 0.5) -> "pd.DataFrame":
         """Which coefficients may be short numbers, 2, 1/2 or pi, and how probable that is.
 
-        One row for each: the estimate, the number nearest in plausibility as text, its value, and
+        One row for each: the estimate, the most probable short number as text, its value, and
         the probability that the coefficient is that or another short number. Coefficients are
         judged one after the other, the surest first: where one is rather short than not, the
-        others are what they are beside this number.
+        others are what they are beside this number. Of a coefficient whose error is more than .3
+        of it nothing is known: it has its estimate as the number, and the prior probability.
 
         Parameters
         ----------

@@ -163,6 +163,14 @@ def test_what_other_forms_contest_is_hardly_claimed():
     assert posterior.claim == pytest.approx(factor * own)
 
 
+def test_the_summary_says_what_is_contested(posterior, monkeypatch):
+    monkeypatch.setitem(posterior.record.settings, "transforms", repr("laws"))
+    words = "The data do not tell the best formula from others"
+    assert words not in posterior.summary()
+    monkeypatch.setattr(type(posterior), "contested", True)
+    assert words in posterior.summary()
+
+
 def test_extensions_and_perfect_fits_are_not_contested(posterior, data):
     assert posterior.best_model.probability < 1.0
     assert not posterior.contested
