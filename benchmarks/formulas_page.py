@@ -61,24 +61,29 @@ def _percent(noise):
 
 
 def _all_misses(rows):
-    """What was claimed in all misses of the confirming half together."""
+    """What was claimed in the misses of the confirming half, of columns with a goal and of all."""
     misses = [
         row
         for row in rows
         if row["method"] == "dbrm" and row["half"] == "confirming" and not int(row["exact"])
     ]
-    large = [row for row in misses if float(row["claim"]) > CLAIM]
-    gains = [float(row["gain"]) for row in large if row.get("gain")]
-    text = (
-        f"Of all {len(misses)} misses of the table together {len(misses) - len(large)} have a "
-        f"claim of at most {CLAIM:g}."
-    )
-    if gains and len(gains) == len(large):
-        text += (
-            f" In the other {len(large)} the law itself, with its true constants, is at most {max(gains):.1f} nats more likely "
-            "than the formula that was found, before either pays for its length: such data do not tell the two apart."
+    with_goal = [row for row in misses if (row["budget"], row["noise"]) in GOALS]
+    texts = []
+    for what, some in (("columns with a goal", with_goal), ("all columns", misses)):
+        large = [row for row in some if float(row["claim"]) > CLAIM]
+        gains = [float(row["gain"]) for row in large if row.get("gain")]
+        share = 100 * (len(some) - len(large)) / max(len(some), 1)
+        text = (
+            f"Of the {len(some)} misses of {what} together {len(some) - len(large)} "
+            f"({share:.1f} %) have a claim of at most {CLAIM:g}."
         )
-    return text
+        if gains and len(gains) == len(large):
+            text += (
+                f" In the other {len(large)} the law itself, with its true constants, is at most {max(gains):.1f} nats more likely "
+                "than the formula that was found, before either pays for its length."
+            )
+        texts.append(text)
+    return " ".join(texts) + " Such data hardly tell the two apart."
 
 
 def _summary(groups, half):
