@@ -8,6 +8,8 @@ import pytest
 
 import dbrm
 from dbrm.evidence.glm_remainder import GlmRemainder
+from dbrm.features import evaluate
+from dbrm.posterior.remainder import find_remainder
 from dbrm.status import Status
 
 QUICK = {"n_chains": 1, "n_populations": 3, "sweep_projections": False, "random_state": 1}
@@ -344,3 +346,23 @@ def test_models_that_cannot_be_fitted_leave_their_probability_to_others(classes,
     assert dbrm.fit(X, y, family="binomial", **QUICK).remainder == pytest.approx(whole)
     fails = 1_000
     assert dbrm.fit(X, y, family="binomial", **QUICK).remainder == 0.0
+
+
+def test_digits_of_coefficients_do_not_speak_against_a_remainder():
+    """A formula with a remainder may have them, too: both are compared without."""
+    draw = np.random.default_rng(6)
+    X, y = weak(draw, 90)
+    posterior = dbrm.fit(X, y + 9.7 * X["x0"], transforms="laws", **QUICK)
+    problem, merged = posterior._source.problem, posterior._merged
+    own = [merged.features[j] for j in merged.models.features_of(0)]
+    columns = evaluate(own, problem.table)[0]
+    plain = replace(problem.engine, short_coefficients=None)
+    digits = problem.engine.log_evidence(columns)[0] - plain.log_evidence(columns)[0]
+    assert abs(digits) > 0.3
+    shifted = merged.models.log_evidence - digits
+    others = replace(merged, models=replace(merged.models, log_evidence=shifted))
+    arguments = posterior._inclusion, posterior._inner_recipe
+    found = find_remainder(problem, merged, *arguments)
+    again = find_remainder(replace(problem, engine=plain), others, *arguments)
+    assert 0.0 < found.probability.sum() < 1.0
+    assert found.probability.sum() == pytest.approx(again.probability.sum(), rel=1e-6)
